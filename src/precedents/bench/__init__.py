@@ -1,0 +1,1 @@
+"""Data sets, architectures and training of the paper's settings."""

@@ -1,0 +1,1 @@
+"""What a metric must satisfy to be believed. One file per criterion."""

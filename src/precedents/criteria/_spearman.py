@@ -1,0 +1,27 @@
+"""Spearman's rank correlation of score rows, with average ranks for ties."""
+
+import torch
+from torch import Tensor
+
+
+def spearman(first: Tensor, second: Tensor) -> Tensor:
+    """The rank correlation [m] of the rows of two score matrices [m, n].
+
+    Ranks are doubled and centred, so they are whole numbers and equal orders correlate at exactly 1.
+    A row that ties everything has no order: with another such row it agrees (1), with any other it
+    shares nothing (0).
+    """
+    a, b = doubled_ranks(first), doubled_ranks(second)
+    ab, aa, bb = (a * b).sum(dim=1), a.square().sum(dim=1), b.square().sum(dim=1)
+    ordered = (aa > 0) & (bb > 0)
+    correlation = ab / torch.where(ordered, aa * bb, 1.0).sqrt()
+    return torch.where(ordered, correlation, ((aa == 0) & (bb == 0)).double())
+
+
+def doubled_ranks(scores: Tensor) -> Tensor:
+    """Twice the average rank of each entry in its row, less the mean: whole numbers as float64. NaN is lowest."""
+    scores = scores.masked_fill(scores.isnan(), -torch.inf).contiguous()
+    ordered = scores.sort(dim=1).values
+    below = torch.searchsorted(ordered, scores, right=False)
+    not_above = torch.searchsorted(ordered, scores, right=True)
+    return (below + not_above - scores.shape[1]).double()

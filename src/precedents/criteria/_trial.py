@@ -1,0 +1,125 @@
+"""Trial: a model, its training set and some cases before the criteria, with what they share kept."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from precedents.data import Examples, InMemory, checked_labels, checked_range
+from precedents.errors import InputError, NotApplicable
+from precedents.evidence import Evidence
+from precedents.kernel import joined
+from precedents.metric import Metric, Relevance
+from precedents.model import Classifier, Vectorise
+
+Retrain = Callable[[Examples, int], nn.Module]  # a training set with new labels, a seed -> a trained model
+Fresh = Callable[[int], nn.Module]  # a seed -> an untrained model
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What the criteria look at. Make one with `Trial.of`."""
+
+    evidence: Evidence
+    cases: Examples  # labelled with the model's own predictions
+    truth: Tensor  # [m], the cases' given labels
+    subclasses: tuple[Tensor, Tensor] | None = None  # of the training instances [n] and of the cases [m]
+    retrain: Retrain | None = None
+    fresh: Fresh | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module | Classifier,
+        train: Any,
+        test: Any,
+        *,
+        hidden: Sequence[str] | None = None,
+        vectorise: Vectorise | None = None,
+        subclasses: tuple[Any, Any] | None = None,
+        retrain: Retrain | None = None,
+        fresh: Fresh | None = None,
+    ) -> "Trial":
+        """A trial of the metrics on this model, with the instances of `test` as cases.
+
+        `subclasses` are finer labels of the training instances and of the cases; `retrain` trains a
+        model like this one on merged classes, for the identical subclass criterion; `fresh` makes an
+        untrained model of the same kind, where drawing each layer anew is not how the model starts.
+        """
+        train, test = Examples.of(train), Examples.of(test, "test set")
+        if not isinstance(model, Classifier):
+            model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise)
+        checked_range(test.labels, model.classes, "test set")
+        pair = None
+        if subclasses is not None:
+            pair = (
+                checked_labels(subclasses[0], len(train), "training set's subclasses"),
+                checked_labels(subclasses[1], len(test), "test set's subclasses"),
+            )
+        return cls._of(Evidence(model, train), test, pair, retrain, fresh)
+
+    @classmethod
+    def _of(cls, evidence: Evidence, test: Examples, *rest: Any) -> "Trial":
+        held = Examples(InMemory(test.take(range(len(test))).inputs), test.labels)
+        return cls(evidence, held.relabelled(evidence.model.predicted(held)), test.labels, *rest)
+
+    def scores(self, metric: Metric) -> Tensor:
+        """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
+        relevance = Relevance(metric, self.evidence)
+        key = ("kernel", self, metric.features, metric.preconditioner)
+        kernel = self.evidence.once(key, lambda: joined(list(relevance.kernels(self.cases))))
+        return metric.similarity(kernel)
+
+    def randomized(self, seed: int, label: str) -> "Trial":
+        """The same cases before a model with freshly drawn parameters.
+
+        With label "own" the cases carry the random model's predictions, with "shared" the trained one's.
+        """
+
+        def evidence() -> Evidence:
+            model, train = self.evidence.model, self.evidence.train
+            drawn = model.randomized(seed)
+            if self.fresh is not None:
+                drawn = Classifier.of(self.fresh(seed), train, vectorise=model.vectorise)
+                drawn = drawn.with_taps(model)
+            return Evidence(drawn, train)
+
+        def trial() -> Trial:
+            random = self.evidence.once(("randomized", seed), evidence)
+            own = self.cases.relabelled(random.model.predicted(self.cases))
+            return Trial(random, own if label == "own" else self.cases, self.truth)
+
+        return self.evidence.once(("randomized trial", self, seed, label), trial)
+
+    def merged(self, seed: int) -> "Trial":
+        """The trial of a model trained on the classes merged at random into two, the old ones being subclasses."""
+        if self.retrain is None:
+            raise NotApplicable("No subclass labels were given, and no way to retrain on merged classes.")
+        classes, retrain = self.evidence.model.classes, self.retrain
+        if classes < 3:
+            raise NotApplicable("Merging two classes into two leaves no subclasses.")
+
+        def trial() -> Trial:
+            train, groups = self.evidence.train, merge(classes, seed)
+            merged_train = train.relabelled(groups[train.labels])
+            model = retrain(merged_train, seed)
+            if not isinstance(model, nn.Module):
+                raise InputError(
+                    f"retrain returned a {type(model).__name__}. Return the trained torch.nn.Module."
+                )
+            old = self.evidence.model
+            classifier = Classifier.of(model, merged_train, vectorise=old.vectorise).with_taps(old)
+            test = self.cases.relabelled(groups[self.truth])
+            return Trial._of(Evidence(classifier, merged_train), test, (train.labels, self.truth))
+
+        return self.evidence.once(("merged", self, seed), trial)
+
+
+def merge(classes: int, seed: int) -> Tensor:
+    """The new class, 0 or 1, of each old one [classes]: shuffled by seed, as many in each as can be."""
+    order = torch.randperm(classes, generator=torch.Generator().manual_seed(seed))
+    groups = torch.zeros(classes, dtype=torch.long)
+    groups[order[classes // 2 :]] = 1
+    return groups

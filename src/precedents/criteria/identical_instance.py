@@ -1,0 +1,45 @@
+"""Identical instance: a correctly predicted training instance is its own best precedent."""
+
+from dataclasses import dataclass
+
+import torch
+
+from precedents.criteria._result import Result, rate
+from precedents.criteria._trial import Trial
+from precedents.errors import NotApplicable
+from precedents.metric import Metric
+from precedents.registry import written
+
+ROUNDING = 1e-9  # relative to the row's largest score: an equal of the instance is not better than it
+
+
+@dataclass(frozen=True)
+class IdenticalInstance:
+    """A success rate over training instances that are asked about as if they were cases."""
+
+    most: int = 500  # how many are asked about
+    seed: int = 0
+    demand: float = 0.95  # the rate at which a metric passes
+
+    def __call__(self, trial: Trial, metric: Metric) -> Result:
+        """For each instance asked about 1 or 0."""
+        train = trial.evidence.train
+        asked, places = trial.evidence.once(("own cases", self), lambda: self._asked(trial))
+        scores = asked.scores(metric)
+        own = scores.gather(1, places[:, None])[:, 0]
+        slack = ROUNDING * scores.abs().amax(dim=1)
+        better = (scores > (own + slack)[:, None]).any(dim=1)
+        return rate(written(self), ~better & ~own.isnan(), 1 / len(train), self.demand)
+
+    def _asked(self, trial: Trial) -> tuple[Trial, torch.Tensor]:
+        train, model = trial.evidence.train, trial.evidence.model
+        right = (model.predicted(train) == train.labels).nonzero().flatten()
+        if not len(right):
+            raise NotApplicable("The model predicts no training instance correctly.")
+        order = torch.randperm(len(right), generator=torch.Generator().manual_seed(self.seed))
+        places = right[order[: self.most]].sort().values
+        cases = train.selected(places.tolist())
+        return Trial(trial.evidence, cases, cases.labels), places
+
+
+identical_instance = IdenticalInstance()

@@ -1,0 +1,63 @@
+"""Model randomization: a metric that looks at the model orders the training set otherwise for a random model.
+
+For each case the rank correlation between the relevance of all training instances under the trained model
+and under one whose parameters are drawn anew.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+
+from precedents.criteria._result import Result, Verdict, Z, bootstrap
+from precedents.criteria._spearman import spearman
+from precedents.criteria._trial import Trial
+from precedents.errors import InputError
+from precedents.metric import Metric
+from precedents.registry import written
+
+Label = Literal["own", "shared"]
+
+
+@dataclass(frozen=True)
+class ModelRandomization:
+    """A mean rank correlation over the cases; zero is best, one means that the model is not looked at."""
+
+    draws: int = 3  # random models
+    label: Label = "own"  # each model explains its own prediction, or both the trained model's
+    seed: int = 0
+    fail: float = 0.7  # the mean correlation above which the paper calls it failed
+
+    def __post_init__(self) -> None:
+        if self.label not in get_args(Label):
+            raise InputError(f"label is {self.label!r}. Use one of: {', '.join(get_args(Label))}.")
+        if self.draws < 1:
+            raise InputError(f"draws is {self.draws}. Draw at least one random model.")
+
+    def __call__(self, trial: Trial, metric: Metric) -> Result:
+        """For each case the mean correlation over the draws."""
+        trained = trial.scores(metric)
+        draws = [
+            spearman(trained, trial.randomized(self.seed + i, self.label).scores(metric))
+            for i in range(self.draws)
+        ]
+        values = torch.stack(draws).mean(dim=0)
+        m, n = trained.shape
+        nulls = {"null over training instances": null(n), "null over cases": null(m)}
+        mean = float(values.mean())
+        verdict: Verdict = "weak"
+        if abs(mean) <= max(nulls.values()):
+            verdict = "passed"
+        elif mean > self.fail:
+            verdict = "failed"
+        between = float(torch.stack([draw.mean() for draw in draws]).std(correction=0))
+        low, high = bootstrap(values)
+        return Result(written(self), values, low, high, 0.0, verdict, nulls | {"std over draws": between})
+
+
+def null(count: int) -> float:
+    """Half the 95% interval of a rank correlation of `count` independent ranks around zero."""
+    return Z / (count - 1) ** 0.5 if count > 1 else 1.0
+
+
+model_randomization = ModelRandomization()

@@ -1,0 +1,1 @@
+"""How gradients and curvature are computed."""

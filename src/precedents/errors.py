@@ -1,0 +1,56 @@
+"""Every exception the package raises on purpose, in one tree.
+
+PrecedentsError
+├── InputError                 the caller passed something unusable (also a ValueError)
+│   └── UnknownNameError       a name that is in no registry; says which names exist
+├── NotApplicable              the metric or criterion has no meaning here: "–" in the tables
+├── MissingExtraError          an optional package is not installed (also an ImportError)
+└── NumericalError             the mathematics broke down (also an ArithmeticError)
+    └── IndefiniteKernelError  M^-1 has negative eigenvalues
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class PrecedentsError(Exception):
+    """The root of the tree: catch this to catch them all."""
+
+
+class InputError(PrecedentsError, ValueError):
+    """The caller passed something unusable; the message says what to pass instead."""
+
+
+class UnknownNameError(InputError):
+    """A name that is in no registry; the nearest known one is suggested."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = list(known)
+        near = get_close_matches(name.lower(), names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        super().__init__(f"No {kind} is named {name!r}.{hint} Known: {', '.join(names)}.")
+
+
+class NotApplicable(PrecedentsError):  # noqa: N818  a verdict about a metric, not a mistake
+    """The metric or criterion has no meaning for this model and data."""
+
+
+class MissingExtraError(PrecedentsError, ImportError):
+    """An optional package is not installed; the message is the line to type."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"This needs {package}. Type: pip install 'precedents[{extra}]'")
+
+
+class NumericalError(PrecedentsError, ArithmeticError):
+    """The mathematics broke down: a loss that is no number, a matrix that cannot be inverted."""
+
+
+class IndefiniteKernelError(NumericalError):
+    """M^-1 has negative eigenvalues, so lengths and angles under it do not exist."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The preconditioner is indefinite, so cosine and l2 are undefined under it. "
+            "Use InverseHessian(negative='drop'), or keep it and use the dot similarity."
+        )

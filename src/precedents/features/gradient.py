@@ -1,0 +1,12 @@
+"""phi = the gradient of the instance's loss by all trainable parameters."""
+
+from torch import Tensor
+
+from precedents.data import Batch
+from precedents.engine.gradients import loss_gradients
+from precedents.model import Classifier
+
+
+def gradient(model: Classifier, batch: Batch) -> Tensor:
+    """Loss gradients [b, parameters]."""
+    return loss_gradients(model, batch)

@@ -1,0 +1,92 @@
+"""Judgement: metrics by criteria, each cell a result or the reason why there is none."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from precedents import criteria as criterion_files
+from precedents.criteria._result import Criterion, Result
+from precedents.criteria._trial import Trial
+from precedents.errors import NotApplicable
+from precedents.metric import Metric
+from precedents.paper import METRICS, name_of
+from precedents.paper import metric as metric_of
+from precedents.registry import Registry, written
+from precedents.runtime.progress import tracked
+from precedents.views.table import Table, Value, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table as RichTable
+
+CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
+
+
+@dataclass(frozen=True)
+class Inapplicable:
+    """There is no result, and this is why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Every metric by every criterion."""
+
+    outcomes: Mapping[tuple[str, str], Result | Inapplicable]  # by metric and criterion
+
+    def __getitem__(self, key: tuple[str, str]) -> Result | Inapplicable:
+        """The outcome of a metric by a criterion, both by name."""
+        return self.outcomes[key]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas frame, one row per metric and criterion."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(*key, outcome) for key, outcome in self.outcomes.items()])
+
+    def __rich__(self) -> "RichTable":
+        cells = {key: _value(outcome) for key, outcome in self.outcomes.items()}
+        return table(Table("metric", cells))
+
+
+def judge(
+    trial: Trial,
+    metrics: Iterable[str | Metric] = tuple(METRICS),
+    criteria: Iterable[str | Criterion] | None = None,
+) -> Judgement:
+    """Puts the metrics through the criteria; those named in the folder, unless told otherwise."""
+    chosen = [metric_of(metric) for metric in metrics]
+    wanted = CRITERIA.names() if criteria is None else criteria
+    laws = [CRITERIA.read(law) if isinstance(law, str) else law for law in wanted]
+    pairs = [(law, metric) for law in laws for metric in chosen]
+    outcomes: dict[tuple[str, str], Result | Inapplicable] = {}
+    for law, metric in tracked(pairs, "metrics by criteria"):
+        try:
+            outcome: Result | Inapplicable = law(trial, metric)
+        except NotApplicable as reason:
+            outcome = Inapplicable(str(reason))
+        outcomes[name_of(metric), written(law)] = outcome
+    return Judgement(outcomes)
+
+
+def _value(outcome: Result | Inapplicable) -> Value:
+    if isinstance(outcome, Inapplicable):
+        return Value("–")
+    return Value(f"{outcome.mean:.3f}", outcome.verdict)
+
+
+def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> dict[str, object]:
+    row: dict[str, object] = {"metric": metric, "criterion": criterion}
+    if isinstance(outcome, Inapplicable):
+        return row | {"verdict": "not applicable", "reason": outcome.reason}
+    return row | {
+        "value": outcome.mean,
+        "std": outcome.std,
+        "low": outcome.low,
+        "high": outcome.high,
+        "chance": outcome.chance,
+        "cases": len(outcome.values),
+        "verdict": outcome.verdict,
+        "reason": ", ".join(f"{name} {value:.3f}" for name, value in outcome.notes.items()),
+    }

@@ -1,0 +1,36 @@
+"""Kernel: one block of inner products under M^-1, from which every similarity is made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from precedents.errors import IndefiniteKernelError
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One block of inner products: cases are rows, training instances are columns."""
+
+    cross: Tensor  # [m, n]
+    case_sq: Tensor  # [m]
+    train_sq: Tensor  # [n]
+    definite: bool = True  # whether M^-1 is positive semidefinite
+
+    def squares(self) -> tuple[Tensor, Tensor]:
+        """The squared lengths as a column [m, 1] and a row [1, n]."""
+        if not self.definite:
+            raise IndefiniteKernelError
+        return self.case_sq[:, None].clamp(min=0), self.train_sq[None, :].clamp(min=0)
+
+
+def joined(kernels: Sequence[Kernel]) -> Kernel:
+    """Consecutive blocks of training instances as one."""
+    first = kernels[0]
+    return Kernel(
+        torch.cat([kernel.cross for kernel in kernels], dim=1),
+        first.case_sq,
+        torch.cat([kernel.train_sq for kernel in kernels]),
+        first.definite,
+    )

@@ -1,0 +1,125 @@
+"""Metric = features x preconditioner x similarity; Relevance = the metric fitted to a model and its training set.
+
+R(case, train) = s(K, q, t)     K = phi(case) M^-1 phi(train)^T     q, t = the same kernel's two diagonals
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from precedents import features as feature_maps
+from precedents import preconditioners, similarities
+from precedents.data import Examples
+from precedents.engine.memory import NUMBER, required
+from precedents.errors import InputError
+from precedents.evidence import Evidence, Features
+from precedents.kernel import Kernel
+from precedents.model import Classifier
+from precedents.preconditioners._inverse import Inverse, Preconditioner
+from precedents.preconditioners.identity import identity
+from precedents.ranking import TopK, checked_k, top_k
+from precedents.registry import Registry, written
+
+Similarity = Callable[[Kernel], Tensor]
+
+FEATURES: Registry[Features] = Registry("feature map", feature_maps)
+PRECONDITIONERS: Registry[Preconditioner] = Registry("preconditioner", preconditioners)
+SIMILARITIES: Registry[Similarity] = Registry("similarity", similarities)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How relevant a training instance is to a case. Printed and read as `similarity:features/preconditioner`."""
+
+    features: Features
+    similarity: Similarity
+    preconditioner: Preconditioner = identity
+
+    def __post_init__(self) -> None:
+        space = self.preconditioner.space
+        if space is not None and space is not self.features:
+            raise InputError(
+                f"The preconditioner {written(self.preconditioner)} acts on the features {written(space)}, "
+                f"not on {written(self.features)}. Write {written(self.similarity)}:{written(space)}/"
+                f"{written(self.preconditioner)}, or leave the preconditioner out."
+            )
+
+    @classmethod
+    def read(cls, text: str) -> "Metric":
+        """The metric that a text such as `cosine:gradient/hessian(damping=0.01)` writes."""
+        similarity, colon, rest = text.partition(":")
+        features, _, preconditioner = rest.partition("/")
+        if not colon:
+            raise InputError(f"{text!r} is no metric. Write similarity:features/preconditioner.")
+        return cls(
+            FEATURES.read(features),
+            SIMILARITIES.read(similarity),
+            PRECONDITIONERS.read(preconditioner or "identity"),
+        )
+
+    def __str__(self) -> str:
+        base = f"{written(self.similarity)}:{written(self.features)}"
+        return base if self.preconditioner == identity else f"{base}/{written(self.preconditioner)}"
+
+    def fit(self, model: nn.Module | Classifier, train: Any) -> "Relevance":
+        """The relevance of this training set's instances under this model."""
+        train = Examples.of(train)
+        model = model if isinstance(model, Classifier) else Classifier.of(model, train)
+        return Relevance(self, Evidence(model, train))
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """A metric fitted to a model and its training set."""
+
+    metric: Metric
+    evidence: Evidence
+
+    @property
+    def inverse(self) -> Inverse:
+        """M^-1, fitted at its first use."""
+        recipe = self.metric.preconditioner
+        return self.evidence.once(recipe, lambda: recipe.fit(self.evidence))
+
+    def kernels(self, cases: Examples) -> Iterator[Kernel]:
+        """The inner products of the cases with consecutive batches of the training set, in order."""
+        features, inverse = self.metric.features, self.inverse
+        case = torch.cat([rows for _, rows in self.evidence.rows(features, cases)])
+        weighed = inverse.solve(case)
+        case_sq, train_sq = (case * weighed).sum(dim=1), self._train_sq()
+        for places, train in self.evidence.train_rows(features):
+            square = train_sq[places.start : places.stop]
+            yield Kernel(weighed @ train.T, case_sq, square, inverse.definite)
+
+    def blocks(self, cases: Examples) -> Iterator[Tensor]:
+        """Relevance [m, b] for consecutive batches of the training set, in order, float64."""
+        return (self.metric.similarity(kernel) for kernel in self.kernels(cases))
+
+    def scores(self, cases: Examples) -> Tensor:
+        """The full matrix [m, n], float64; cases are rows."""
+        m, n = len(cases), len(self.evidence.train)
+        required(
+            2 * NUMBER * m * n,
+            f"The score matrix [{m}, {n}]",
+            "Ask for fewer cases at a time, or explain(k=...).",
+        )
+        return torch.cat(list(self.blocks(cases)), dim=1)
+
+    def top(self, cases: Examples, k: int) -> TopK:
+        """The k most relevant training instances of each case; the full matrix is never held."""
+        return top_k(self.blocks(cases), checked_k(k, len(self.evidence.train)))
+
+    def _train_sq(self) -> Tensor:
+        """K(t, t) of each training instance [n]."""
+        features, inverse = self.metric.features, self.inverse
+
+        def squares() -> Tensor:
+            parts = (
+                (rows * inverse.solve(rows)).sum(dim=1) for _, rows in self.evidence.train_rows(features)
+            )
+            return torch.cat(list(parts))
+
+        return self.evidence.once((features, self.metric.preconditioner, "squares"), squares)

@@ -1,0 +1,315 @@
+"""Classifier: the user's module as the metrics see it: logits, hidden layers, parameters, fresh draws.
+
+It holds a copy of the module in eval mode, so the user's own comes back untouched whatever happens,
+and may be trained on without changing explanations that were asked for before.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from precedents.data import Batch, Examples, checked_range
+from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
+from precedents.inputs import Inputs, fed, leaves, mapped, shapes
+
+Vectorise = Callable[[Inputs], Tensor]
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A place in the network: what a module receives, or what it returns, at one of its calls."""
+
+    module: str
+    call: int
+    returned: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A trained network with `classes` outputs. Make one with `Classifier.of`."""
+
+    module: nn.Module  # our own copy, in eval mode
+    classes: int
+    taps: tuple[Tap, ...]  # the hidden layers, in the order of computation
+    head: str | None  # the name of the one Linear that holds all trainable parameters, if so
+    vectorise: Vectorise | None = None
+
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        train: Examples,
+        *,
+        hidden: Sequence[str] | None = None,
+        vectorise: Vectorise | None = None,
+    ) -> "Classifier":
+        """Learns the module's outputs and hidden layers from a first look at the training set.
+
+        `hidden` names the modules whose outputs are the hidden layers; without it they are what each
+        layer with a weight matrix receives from the ones before it.
+        """
+        if not isinstance(module, nn.Module):
+            raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
+        copy = _copy(module).eval()
+        draft = cls(copy, 0, (), None, vectorise)
+        batch = train.take(range(min(2, len(train))))
+        logits = _first_look(draft, batch.inputs)
+        trace = _traced(draft, batch.inputs)
+        model = replace(
+            draft,
+            classes=logits.shape[1],
+            taps=_named(copy, hidden) if hidden is not None else tuple(trace.hidden),
+            head=_head(copy, logits, trace),
+        )
+        checked_range(train.labels, model.classes, "training set")
+        if model.taps:
+            model.hidden(batch.inputs)
+        return model
+
+    @cached_property
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """The trainable parameters by name, shared ones once; having none is an error."""
+        found = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        if not found:
+            raise InputError(
+                "The model has no trainable parameters, so there are no gradients to compare. "
+                "Unfreeze some: model.requires_grad_(True). Or use a metric on hidden layers: cos_last."
+            )
+        return found
+
+    @property
+    def size(self) -> int:
+        """The number of trainable parameters."""
+        return sum(p.numel() for p in self.parameters.values())
+
+    def placed(self, inputs: Inputs) -> Inputs:
+        """The inputs on the model's device, floating point ones in the model's precision."""
+        home = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
+
+        def moved(leaf: Tensor) -> Tensor:
+            return leaf.to(home) if leaf.is_floating_point() else leaf.to(home.device)
+
+        return mapped(moved, inputs)
+
+    def logits(self, inputs: Inputs) -> Tensor:
+        """The module's outputs [b, classes]; the graph is kept if gradients are enabled."""
+        try:
+            output = fed(self.module, self.placed(inputs))
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise InputError(
+                f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
+        count = next(leaves(inputs)).shape[0]
+        if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != count or output.shape[1] < 2:
+            got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+            raise InputError(
+                f"The model returns {got} for {count} instance(s). A classifier returns logits "
+                f"[{count}, classes] with at least two classes: wrap it in a module that does."
+            )
+        return output
+
+    @torch.no_grad()
+    def finite_logits(self, batch: Batch) -> Tensor:
+        """Logits in float64; instances whose loss would be no number are named."""
+        logits = self.logits(batch.inputs).double().cpu()
+        wrong = (~logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
+        if wrong:
+            named = ", ".join(f"#{batch.indices[i]}" for i in wrong[:5]) + (" ..." if len(wrong) > 5 else "")
+            raise NumericalError(
+                f"The loss of {len(wrong)} instance(s) is not finite: {named}. "
+                "Look for NaN or infinite values in these inputs and in the weights."
+            )
+        return logits
+
+    def predicted(self, examples: Examples, size: int = 512) -> Tensor:
+        """The class with the largest logit for each instance [n]."""
+        return torch.cat([self.finite_logits(batch).argmax(dim=1) for batch in examples.batches(size)])
+
+    def vectors(self, inputs: Inputs) -> Tensor:
+        """The inputs as vectors [b, d]: flattened, or as `vectorise` says."""
+        if self.vectorise is not None:
+            return self.vectorise(inputs).double().flatten(1).cpu()
+        if any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in self.module.modules()):
+            raise NotApplicable(
+                "The inputs are token numbers, which are no vectors. Say how to count them: "
+                "vectorise=lambda tokens: torch.nn.functional.one_hot(tokens, words).sum(1)"
+            )
+        return torch.cat([leaf.double().flatten(1).cpu() for leaf in leaves(inputs)], dim=1)
+
+    @torch.no_grad()
+    def hidden(self, inputs: Inputs) -> list[Tensor]:
+        """The hidden layers [b, d_i], flattened, in the order of computation."""
+        if not self.taps:
+            raise NotApplicable("The model is linear: it has no hidden layer.")
+        seen: dict[Tap, Any] = {}
+        with _hooks(self.module, {tap.module for tap in self.taps}, seen.__setitem__):
+            self.logits(inputs)
+        count = next(leaves(inputs)).shape[0]
+        missing = [tap.module for tap in self.taps if tap not in seen]
+        if missing:
+            raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
+        return [_flat(seen[tap], count, self.module.get_submodule(tap.module), tap) for tap in self.taps]
+
+    def randomized(self, seed: int) -> "Classifier":
+        """The same architecture with a fresh draw of all parameters.
+
+        Each layer draws as its own `reset_parameters` does; a parameter whose owner has none is drawn
+        from a normal distribution with the mean and deviation that it has now.
+        """
+        copy = deepcopy(self.module)
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(seed)
+            for module in copy.modules():
+                reset = getattr(module, "reset_parameters", getattr(module, "_reset_parameters", None))
+                if callable(reset):
+                    reset()
+                    continue
+                for parameter in module.parameters(recurse=False):
+                    if parameter.numel() > 1:
+                        parameter.copy_(torch.randn(parameter.shape) * parameter.std() + parameter.mean())
+        return replace(self, module=copy.eval())
+
+    def with_taps(self, other: "Classifier") -> "Classifier":
+        """With the hidden layers of another classifier of the same architecture."""
+        known = {name for name, _ in self.module.named_modules()}
+        return replace(self, taps=other.taps) if {tap.module for tap in other.taps} <= known else self
+
+    def doubled(self) -> "Classifier":
+        """The same classifier in float64."""
+        return replace(self, module=deepcopy(self.module).double())
+
+
+@dataclass(frozen=True)
+class _Trace:
+    hidden: list[Tap]  # what layers with a weight matrix receive after the first such layer is done
+    linear: list[tuple[str, Tensor]]  # the calls of Linear modules with what they returned
+
+
+def _copy(module: nn.Module) -> nn.Module:
+    inner = getattr(module, "_orig_mod", module)  # a compiled module explains as the one it came from
+    inner = (
+        inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
+    )
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return deepcopy(inner)
+    except Exception as error:
+        raise InputError(
+            f"The model cannot be copied, and it is not touched otherwise: {str(error).splitlines()[0]}. "
+            "Remove tensors with a graph, locks and open files from its attributes."
+        ) from error
+
+
+@torch.no_grad()
+def _first_look(model: Classifier, inputs: Inputs) -> Tensor:
+    """Logits of the first instances; refuses a model that is random or that mixes instances."""
+    with torch.random.fork_rng(devices=[]):
+        logits = model.logits(inputs)
+        again = model.logits(inputs)
+        alone = torch.cat(
+            [model.logits(mapped(lambda leaf: leaf[i : i + 1], inputs)) for i in range(len(logits))]
+        )
+    if not torch.equal(logits.nan_to_num(), again.nan_to_num()):
+        raise InputError(
+            "The model gives different outputs for the same input in eval mode. Tie its randomness to "
+            "self.training: F.dropout(x, training=self.training)."
+        )
+    if not torch.allclose(logits, alone, rtol=1e-3, atol=1e-5, equal_nan=True):
+        raise InputError(
+            "The model's output for an instance depends on the other instances of the batch. "
+            "Gradients per instance need BatchNorm with track_running_stats=True, and the batch as first axis."
+        )
+    return logits
+
+
+@torch.no_grad()
+def _traced(model: Classifier, inputs: Inputs) -> _Trace:
+    done = 0
+    trace = _Trace([], [])
+    heavy = {
+        name
+        for name, module in model.module.named_modules()
+        if any(p.ndim >= 2 for p in module.parameters(recurse=False))
+    }
+
+    def note(tap: Tap, value: Any) -> None:
+        nonlocal done
+        if tap.returned:
+            done += 1
+            if isinstance(model.module.get_submodule(tap.module), nn.Linear):
+                trace.linear.append((tap.module, value))
+        elif done and isinstance(value, Tensor):
+            trace.hidden.append(tap)
+
+    with _hooks(model.module, heavy, note):
+        model.logits(inputs)
+    return trace
+
+
+def _head(module: nn.Module, logits: Tensor, trace: _Trace) -> str | None:
+    """The name of a Linear that is called once, returns the logits and owns all trainable parameters."""
+    calls = [(name, value) for name, value in trace.linear if _owns_all(module, name)]
+    if len(calls) == 1 and torch.equal(calls[0][1], logits):
+        return calls[0][0]
+    return None
+
+
+def _owns_all(module: nn.Module, name: str) -> bool:
+    own = {id(p) for p in module.get_submodule(name).parameters() if p.requires_grad}
+    return own == {id(p) for p in module.parameters() if p.requires_grad}
+
+
+def _named(module: nn.Module, names: Sequence[str]) -> tuple[Tap, ...]:
+    known = [name for name, _ in module.named_modules() if name]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("module of the model", name, known)
+    return tuple(Tap(name, 0, returned=True) for name in names)
+
+
+@contextmanager
+def _hooks(module: nn.Module, names: set[str], note: Callable[[Tap, Any], None]) -> Iterator[None]:
+    """Reports what the named modules receive and return, call by call, while the context lasts."""
+    calls: dict[str, int] = defaultdict(int)
+    handles = []
+
+    def watch(name: str, part: nn.Module) -> None:
+        def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            value = args[0] if args else next(iter(kwargs.values()), None)
+            note(Tap(name, calls[name], returned=False), value)
+
+        def after(_: nn.Module, __: Any, value: Any) -> None:
+            note(Tap(name, calls[name], returned=True), value)
+            calls[name] += 1
+
+        handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
+        handles.append(part.register_forward_hook(after))
+
+    try:
+        for name in names:
+            watch(name, module.get_submodule(name))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _flat(value: Any, count: int, module: nn.Module, tap: Tap) -> Tensor:
+    if isinstance(module, nn.RNNBase) and tap.returned:
+        state = value[1][0] if isinstance(value[1], tuple) else value[1]  # [layers * directions, b, d]
+        value = state.transpose(0, 1)
+    if not isinstance(value, Tensor) or value.ndim < 2 or len(value) != count:
+        got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise InputError(
+            f"The hidden layer {tap.module!r} gives {got} for {count} instances; its first axis must be the "
+            "instances. Name the hidden layers: hidden=['name of a module', ...]."
+        )
+    return value.flatten(1).cpu()

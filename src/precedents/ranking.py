@@ -1,0 +1,67 @@
+"""TopK: the k most relevant training instances, block by block; ties go to the smaller index, NaN never ranks."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from precedents.errors import InputError, NumericalError
+
+
+@dataclass(frozen=True, eq=False)
+class TopK:
+    """For each case its best training instances, most relevant first."""
+
+    indices: Tensor  # [m, k], int64
+    scores: Tensor  # [m, k]
+
+    def joined(self, other: "TopK") -> "TopK":
+        """Both lists in one, still best first; associative, and the same in any order."""
+        indices = torch.cat([self.indices, other.indices], dim=1)
+        scores = torch.cat([self.scores, other.scores], dim=1)
+        by_index = indices.argsort(dim=1)
+        indices, scores = indices.gather(1, by_index), scores.gather(1, by_index)
+        order = descending(scores)
+        return TopK(indices.gather(1, order), scores.gather(1, order))
+
+    def best(self, k: int) -> "TopK":
+        """The first k of each list."""
+        return TopK(self.indices[:, :k], self.scores[:, :k])
+
+
+def descending(scores: Tensor) -> Tensor:
+    """The places [m, n] of a row's scores from the largest to the smallest: stable, and NaN last."""
+    missing = scores.isnan()
+    order = scores.masked_fill(missing, -torch.inf).argsort(dim=1, descending=True, stable=True)
+    if not missing.any():
+        return order
+    return order.gather(1, missing.gather(1, order).byte().argsort(dim=1, stable=True))
+
+
+def checked_k(k: int, n: int) -> int:
+    """K itself, if it is a number of precedents that n training instances can give."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= n:
+        raise InputError(f"k is {k!r}, but there are {n} training instances. Ask for k from 1 to {n}.")
+    return k
+
+
+def top_k(blocks: Iterable[Tensor], k: int) -> TopK:
+    """The k best columns of a score matrix that comes as consecutive blocks [m, b] of columns."""
+    best, start = None, 0
+    for block in blocks:
+        order = descending(block)[:, :k]
+        found = TopK(order + start, block.gather(1, order))
+        best = found if best is None else best.joined(found).best(k)
+        start += block.shape[1]
+    checked_k(k, start)
+    assert best is not None
+    short = best.scores.isnan().any(dim=1)
+    if short.any():
+        case = int(short.nonzero()[0])
+        count = int((~best.scores[case].isnan()).sum())
+        raise NumericalError(
+            f"Only {count} training instances have a relevance to case {case} that is a number, and k is {k}. "
+            "Look for NaN or infinite values in the inputs, the weights or the hidden layers."
+        )
+    return best

@@ -1,0 +1,1 @@
+"""Values in, tables and pictures out."""

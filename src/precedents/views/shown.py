@@ -1,0 +1,72 @@
+"""What a person sees of an instance: a picture, a text, or the named values of a table row."""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from precedents.errors import InputError
+from precedents.inputs import Inputs, leaves
+
+Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
+Render: TypeAlias = Callable[[Any], Any]
+
+
+def shown(instance: Inputs, render: Render | None = None) -> Shown:
+    """An instance as a picture [h, w] or [h, w, 3] within 0..1, a text, or a mapping of named values.
+
+    `render` decides when given. Otherwise the shape does: two or three axes are a picture, whole
+    numbers in a row are tokens, other numbers in a row are a table row.
+    """
+    value: Any = render(instance) if render is not None else next(leaves(instance))
+    if isinstance(value, (str, Mapping)):
+        return value
+    try:
+        array = torch.as_tensor(value).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(
+            f"render returned a {type(value).__name__}. Return an image array, a text or a mapping of values."
+        ) from None
+    if array.ndim >= 2:
+        return _picture(array)
+    if array.is_floating_point():
+        return {f"x{i}": float(v) for i, v in enumerate(array.reshape(-1))}
+    return " ".join(str(int(v)) for v in array.reshape(-1))
+
+
+def _picture(array: Tensor) -> "np.ndarray[Any, Any]":
+    while array.ndim > 3:
+        array = array[0]
+    if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[-1] not in (1, 3):
+        array = array.permute(1, 2, 0)  # channels first, as networks take them
+    if array.ndim == 3 and array.shape[-1] != 3:
+        array = array.float().mean(dim=-1) if array.shape[-1] in (1, 2, 4) else array.float().mean(dim=0)
+    low, high = float(array.min()), float(array.max())
+    if not array.is_floating_point():
+        low, high = 0.0, 255.0 if high > 1 else 1.0
+    elif low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    return ((array.double() - low) / max(high - low, 1e-12)).clamp(0, 1).numpy()
+
+
+def as_png(picture: "np.ndarray[Any, Any]") -> str:
+    """The picture as a data address for an HTML page."""
+    from matplotlib.image import imsave
+
+    file = BytesIO()
+    imsave(file, picture, cmap="gray_r", vmin=0, vmax=1, format="png")
+    return "data:image/png;base64," + b64encode(file.getvalue()).decode()
+
+
+def lines(values: Mapping[str, Any], most: int = 12) -> list[str]:
+    """A table row as lines `name value`; a long one ends with how many more there are."""
+    kept = list(values.items())[:most]
+    width = max((len(str(name)) for name, _ in kept), default=0)
+    text = [
+        f"{name!s:<{width}} {v:.3g}" if isinstance(v, float) else f"{name!s:<{width}} {v}" for name, v in kept
+    ]
+    return text if len(values) <= most else [*text, f"... {len(values) - most} more"]
