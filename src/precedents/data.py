@@ -158,9 +158,7 @@ def checked_labels(labels: Any, count: int, what: str) -> Tensor:
             f"The labels of the {what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1."
         ) from None
     if not _is_integer(labels):
-        raise InputError(
-            f"The labels of the {what} are {labels.dtype}; class numbers are integers: y.long()."
-        )
+        raise InputError(f"The labels of the {what} are {labels.dtype}; class numbers are integers: y.long().")
     if labels.ndim != 1 or len(labels) != count:
         raise InputError(
             f"The labels of the {what} have the shape {tuple(labels.shape)}; {count} inputs need ({count},)."

@@ -18,7 +18,7 @@ from precedents.runtime.progress import tracked
 T = TypeVar("T")
 
 
-class Features(Protocol):
+class Features(Hashable, Protocol):
     """phi: what an instance is to a metric."""
 
     def __call__(self, model: Classifier, batch: Batch, /) -> Tensor:

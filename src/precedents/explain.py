@@ -146,8 +146,12 @@ class Explanation:
         """The cases and their precedents side by side, as a matplotlib figure."""
         return figure(self._strips(), self._heading())
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """The same as an HTML fragment, which notebooks show by themselves; everything in it is escaped."""
         return page(self._strips(), self._heading())
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     def _heading(self) -> str:
         return f"precedents by {self.metric}"

@@ -36,6 +36,11 @@ def leaves(inputs: Inputs) -> Iterator[Tensor]:
             yield from leaves(part)
 
 
+def alone(inputs: Inputs, i: int) -> Inputs:
+    """Instance i as a batch of one."""
+    return mapped(lambda leaf: leaf[i : i + 1], inputs)
+
+
 def shapes(inputs: Inputs) -> list[tuple[int, ...]]:
     """The shapes of the tensors of the nest, in order."""
     return [tuple(leaf.shape) for leaf in leaves(inputs)]

@@ -1,4 +1,4 @@
-"""Metric = features x preconditioner x similarity; Relevance = the metric fitted to a model and its training set.
+"""Metric = features x preconditioner x similarity; Relevance = the metric fitted to a model and a training set.
 
 R(case, train) = s(K, q, t)     K = phi(case) M^-1 phi(train)^T     q, t = the same kernel's two diagonals
 """
@@ -32,7 +32,7 @@ SIMILARITIES: Registry[Similarity] = Registry("similarity", similarities)
 
 @dataclass(frozen=True)
 class Metric:
-    """How relevant a training instance is to a case. Printed and read as `similarity:features/preconditioner`."""
+    """How relevant a training instance is to a case, written as `similarity:features/preconditioner`."""
 
     features: Features
     similarity: Similarity
@@ -117,9 +117,7 @@ class Relevance:
         features, inverse = self.metric.features, self.inverse
 
         def squares() -> Tensor:
-            parts = (
-                (rows * inverse.solve(rows)).sum(dim=1) for _, rows in self.evidence.train_rows(features)
-            )
+            parts = ((rows * inverse.solve(rows)).sum(dim=1) for _, rows in self.evidence.train_rows(features))
             return torch.cat(list(parts))
 
         return self.evidence.once((features, self.metric.preconditioner, "squares"), squares)

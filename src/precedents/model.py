@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from precedents.data import Batch, Examples, checked_range
 from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
-from precedents.inputs import Inputs, fed, leaves, mapped, shapes
+from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
 
 Vectorise = Callable[[Inputs], Tensor]
 
@@ -195,9 +195,7 @@ class _Trace:
 
 def _copy(module: nn.Module) -> nn.Module:
     inner = getattr(module, "_orig_mod", module)  # a compiled module explains as the one it came from
-    inner = (
-        inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
-    )
+    inner = inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
     try:
         with torch.random.fork_rng(devices=[]):
             return deepcopy(inner)
@@ -214,18 +212,16 @@ def _first_look(model: Classifier, inputs: Inputs) -> Tensor:
     with torch.random.fork_rng(devices=[]):
         logits = model.logits(inputs)
         again = model.logits(inputs)
-        alone = torch.cat(
-            [model.logits(mapped(lambda leaf: leaf[i : i + 1], inputs)) for i in range(len(logits))]
-        )
+        single = torch.cat([model.logits(alone(inputs, i)) for i in range(len(logits))])
     if not torch.equal(logits.nan_to_num(), again.nan_to_num()):
         raise InputError(
             "The model gives different outputs for the same input in eval mode. Tie its randomness to "
             "self.training: F.dropout(x, training=self.training)."
         )
-    if not torch.allclose(logits, alone, rtol=1e-3, atol=1e-5, equal_nan=True):
+    if not torch.allclose(logits, single, rtol=1e-3, atol=1e-5, equal_nan=True):
         raise InputError(
             "The model's output for an instance depends on the other instances of the batch. "
-            "Gradients per instance need BatchNorm with track_running_stats=True, and the batch as first axis."
+            "Gradients per instance need BatchNorm with track_running_stats=True and the batch as first axis."
         )
     return logits
 

@@ -1,4 +1,4 @@
-"""TopK: the k most relevant training instances, block by block; ties go to the smaller index, NaN never ranks."""
+"""TopK: the k most relevant training instances, block by block; ties to the smaller index, NaN never ranks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def top_k(blocks: Iterable[Tensor], k: int) -> TopK:
         case = int(short.nonzero()[0])
         count = int((~best.scores[case].isnan()).sum())
         raise NumericalError(
-            f"Only {count} training instances have a relevance to case {case} that is a number, and k is {k}. "
+            f"k is {k}, but only {count} training instances have a relevance to case {case} that is a number. "
             "Look for NaN or infinite values in the inputs, the weights or the hidden layers."
         )
     return best

@@ -60,8 +60,9 @@ def written(value: object) -> str:
     """The text that `Registry.read` reads back: the file's name and the settings that differ."""
     if not is_dataclass(value):
         return str(getattr(value, "__name__", value))
-    name = type(value).__module__.rpartition(".")[2]
-    defaults = _settings(type(value)())
+    kind: Any = type(value)
+    name = kind.__module__.rpartition(".")[2]
+    defaults = _settings(kind())
     changed = [f"{k}={v}" for k, v in _settings(value).items() if v != defaults[k]]
     return f"{name}({', '.join(changed)})" if changed else name
 

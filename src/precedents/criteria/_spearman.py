@@ -19,7 +19,7 @@ def spearman(first: Tensor, second: Tensor) -> Tensor:
 
 
 def doubled_ranks(scores: Tensor) -> Tensor:
-    """Twice the average rank of each entry in its row, less the mean: whole numbers as float64. NaN is lowest."""
+    """Twice the average rank of each entry in its row, less the mean: whole numbers. NaN is lowest."""
     scores = scores.masked_fill(scores.isnan(), -torch.inf).contiguous()
     ordered = scores.sort(dim=1).values
     below = torch.searchsorted(ordered, scores, right=False)

@@ -94,7 +94,7 @@ class Trial:
         return self.evidence.once(("randomized trial", self, seed, label), trial)
 
     def merged(self, seed: int) -> "Trial":
-        """The trial of a model trained on the classes merged at random into two, the old ones being subclasses."""
+        """The trial of a model trained on classes merged at random into two; the old are the subclasses."""
         if self.retrain is None:
             raise NotApplicable("No subclass labels were given, and no way to retrain on merged classes.")
         classes, retrain = self.evidence.model.classes, self.retrain

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.func import functional_call, vjp, vmap
 
 from precedents.data import Batch
-from precedents.inputs import Inputs, mapped
+from precedents.inputs import Inputs, alone, mapped
 from precedents.model import Classifier
 
 
@@ -50,9 +50,7 @@ def _pulled_back(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
     try:
         return _vectorised(model, inputs, units)
     except (RuntimeError, NotImplementedError):  # an operation that vmap has no rule for
-        return torch.stack(
-            [_single(model, mapped(lambda leaf: leaf[i], inputs), units[i]) for i in range(len(units))]
-        )
+        return torch.stack([_single(model, alone(inputs, i), units[i]) for i in range(len(units))])
 
 
 def _vectorised(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
@@ -62,18 +60,18 @@ def _vectorised(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
         def logits(values: dict[str, Tensor]) -> Tensor:
             arguments = mapped(lambda leaf: leaf[None], instance)
             args, kwargs = ((), arguments) if isinstance(arguments, dict) else (arguments, None)
-            return functional_call(model.module, values, args, kwargs)[0]  # type: ignore[no-any-return]
+            return functional_call(model.module, values, args, kwargs)[0]
 
-        _, back = vjp(logits, parameters)
-        (grads,) = back(unit)
+        back = vjp(logits, parameters)[1]
+        grads = back(unit)[0]
         return torch.cat([grads[name].flatten() for name in parameters])
 
-    return vmap(single)(inputs, units)  # type: ignore[no-any-return]
+    return vmap(single)(inputs, units)
 
 
 def _single(model: Classifier, instance: Inputs, unit: Tensor) -> Tensor:
     """One instance by plain autograd: slow and obvious."""
     with torch.enable_grad():
-        logits = model.logits(mapped(lambda leaf: leaf[None], instance))[0]
+        logits = model.logits(instance)[0]
         grads = torch.autograd.grad(logits, list(model.parameters.values()), unit, materialize_grads=True)
     return torch.cat([grad.flatten() for grad in grads])

@@ -40,7 +40,7 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
         a = torch.cat([received, torch.ones(len(received), 1, dtype=torch.double)], dim=1)
         for k in range(c):
             for j in range(k + 1):
-                weight = p[:, k] * ((k == j) - p[:, j])
+                weight = p[:, k] * (float(k == j) - p[:, j])
                 total[k, :, j] += (a * weight[:, None]).T @ a / len(train)
     for k in range(c):
         for j in range(k):

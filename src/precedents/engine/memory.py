@@ -27,9 +27,7 @@ def required(count: int, what: str, instead: str) -> None:
     """Refuses work that needs `count` bytes when they are not there."""
     free = available()
     if count > free:
-        raise InputError(
-            f"{what} needs {readable(count)}, but {readable(free)} of memory are free. {instead}"
-        )
+        raise InputError(f"{what} needs {readable(count)}, but {readable(free)} of memory are free. {instead}")
 
 
 def rows_per_block(width: int, most: int = 512) -> int:

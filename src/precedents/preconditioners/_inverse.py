@@ -1,6 +1,6 @@
 """What a fitted inverse is, and the two structures it comes in: a spectrum, or a low rank plus a ridge."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -56,7 +56,7 @@ class Inverse(Protocol):
         """M^-1 applied to each row [b, d]."""
 
 
-class Preconditioner(Protocol):
+class Preconditioner(Hashable, Protocol):
     """A recipe for M: frozen, printable, fitted by `fit`."""
 
     @property

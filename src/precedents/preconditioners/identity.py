@@ -14,7 +14,7 @@ class Identity:
 
     space = None  # any features
 
-    def fit(self, evidence: Evidence) -> Inverse:
+    def fit(self, evidence: Evidence) -> Inverse:  # noqa: ARG002
         """The identity matrix."""
         return Unchanged()
 

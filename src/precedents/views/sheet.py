@@ -1,4 +1,4 @@
-"""A sheet: cases and their precedents side by side, as a figure or as HTML; the class that disagrees is marked."""
+"""A sheet: cases and their precedents side by side, as a figure or as HTML; another class is marked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,8 +82,7 @@ def _draw(axes: "Axes", cell: Cell) -> None:
 def page(strips: Sequence[Strip], heading: str = "") -> str:
     """An HTML fragment, one row per case; everything shown is escaped."""
     rows = "".join(
-        "<tr>" + "".join(_cell(cell) for cell in (strip.case, *strip.precedents)) + "</tr>"
-        for strip in strips
+        "<tr>" + "".join(_cell(cell) for cell in (strip.case, *strip.precedents)) + "</tr>" for strip in strips
     )
     title = f"<caption style='text-align:left'>{escape(heading)}</caption>" if heading else ""
     return f"<table class='precedents' style='border-collapse:collapse'>{title}<tbody>{rows}</tbody></table>"

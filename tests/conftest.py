@@ -1,0 +1,101 @@
+"""One small trained world: 45 training instances, 12 cases, 3 classes, and models in float64."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from precedents import Classifier, Examples, Trial
+from precedents.evidence import Evidence
+
+Pair = tuple[Tensor, Tensor]
+
+
+def blobs(n: int, seed: int) -> Pair:
+    """Three overlapping clouds of points in five dimensions, the classes in turn."""
+    random = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % 3
+    centres = 1.8 * torch.eye(3, 5, dtype=torch.double)
+    return centres[labels] + torch.randn(n, 5, generator=random, dtype=torch.double), labels
+
+
+def trained(make: Callable[[], nn.Module], train: Pair, steps: int = 30, seed: int = 0) -> nn.Module:
+    """A float64 model after some steps of Adam; torch's global random state stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make().double()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(train[0]), train[1]).backward()
+        optimizer.step()
+    model.zero_grad()
+    return model.eval()
+
+
+def mlp(classes: int = 3) -> nn.Module:
+    """89 parameters for three classes."""
+    return nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, classes))
+
+
+def retrained(merged: Examples, seed: int) -> nn.Module:
+    """A model like the world's, trained on two classes."""
+    batch = merged.take(range(len(merged)))
+    return trained(lambda: mlp(classes=2), (batch.inputs, batch.labels), seed=seed)
+
+
+@pytest.fixture(scope="session")
+def train() -> Pair:
+    return blobs(45, seed=1)
+
+
+@pytest.fixture(scope="session")
+def test() -> Pair:
+    return blobs(12, seed=2)
+
+
+@pytest.fixture(scope="session")
+def cases(test: Pair) -> Tensor:
+    return test[0]
+
+
+@pytest.fixture(scope="session")
+def model(train: Pair) -> nn.Module:
+    return trained(mlp, train)
+
+
+@pytest.fixture(scope="session")
+def linear(train: Pair) -> nn.Module:
+    return trained(lambda: nn.Linear(5, 3), train)
+
+
+@pytest.fixture(scope="session")
+def biasless(train: Pair) -> nn.Module:
+    return trained(lambda: nn.Linear(5, 3, bias=False), train)
+
+
+@pytest.fixture(scope="session")
+def examples(train: Pair) -> Examples:
+    return Examples.of(train)
+
+
+@pytest.fixture(scope="session")
+def classifier(model: nn.Module, examples: Examples) -> Classifier:
+    return Classifier.of(model, examples)
+
+
+@pytest.fixture(scope="session")
+def evidence(classifier: Classifier, examples: Examples) -> Evidence:
+    return Evidence(classifier, examples)
+
+
+@pytest.fixture(scope="session")
+def trial(model: nn.Module, train: Pair, test: Pair) -> Trial:
+    return Trial.of(model, train, test, retrain=retrained)
+
+
+@pytest.fixture(scope="session")
+def linear_trial(linear: nn.Module, train: Pair, test: Pair) -> Trial:
+    return Trial.of(linear, train, test)

@@ -1,0 +1,1 @@
+"""The laws of each registry, run over the names of its files."""
