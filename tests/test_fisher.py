@@ -1,0 +1,94 @@
+import numpy as np
+import oracle
+import pytest
+import torch
+
+from precedents import Classifier, Explainer, InputError, InverseFisher
+from precedents.evidence import Evidence
+from precedents.preconditioners._inverse import LowRankPlusRidge, Spectrum, ridge, spectrum
+from precedents.preconditioners.fisher import fisher
+
+
+def inverted(matrix: np.ndarray, damping: float) -> np.ndarray:
+    return np.linalg.inv(matrix + damping * np.diag(matrix).mean() * np.eye(len(matrix)))
+
+
+def dense(inverse, p: int) -> np.ndarray:
+    return inverse.solve(torch.eye(p, dtype=torch.double)).numpy()
+
+
+def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
+    scale = np.abs(theirs).max()
+    np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("damping", [1e-3, 0.5])
+def test_empirical_fisher_is_the_mean_outer_product(damping, evidence, model, train) -> None:
+    inverse = InverseFisher(damping=damping).fit(evidence)
+    assert_same(dense(inverse, 89), inverted(oracle.fisher(model, train), damping))
+
+
+@pytest.mark.parametrize("damping", [1e-3, 0.5])
+def test_true_fisher_is_the_expectation_over_the_models_labels(damping, evidence, model, train) -> None:
+    inverse = InverseFisher(kind="true", damping=damping).fit(evidence)
+    assert_same(dense(inverse, 89), inverted(oracle.true_fisher(model, train), damping))
+
+
+def test_true_fisher_is_the_gauss_newton_matrix(model, train) -> None:
+    assert_same(oracle.true_fisher(model, train), oracle.gauss_newton(model, train))
+
+
+def test_mean_gradient_is_the_outer_product_of_the_mean(evidence, model, train) -> None:
+    mean = np.mean([oracle.gradient(model, x, int(y)) for x, y in zip(*train, strict=True)], axis=0)
+    inverse = InverseFisher(kind="mean_gradient", damping=0.1).fit(evidence)
+    assert_same(dense(inverse, 89), inverted(np.outer(mean, mean), 0.1))
+
+
+def test_fisher_of_a_linear_model_is_in_the_primal(linear, examples, train) -> None:
+    inverse = fisher.fit(Evidence(Classifier.of(linear, examples), examples))
+    assert isinstance(inverse, Spectrum)
+    assert_same(dense(inverse, 18), inverted(oracle.fisher(linear, train), 1e-3))
+
+
+def test_fisher_of_the_network_is_in_the_dual(evidence) -> None:
+    assert isinstance(fisher.fit(evidence), LowRankPlusRidge)
+
+
+def test_the_dual_equals_the_primal_of_the_same_gradients(evidence) -> None:
+    dual = fisher.fit(evidence)
+    matrix = dual.factor.T @ dual.factor
+    values, vectors = spectrum(matrix)
+    primal = Spectrum(vectors, values.clamp(min=0), ridge(1e-3, matrix.diagonal()), "empirical Fisher")
+    rows = dual.factor[:12]
+    expected = primal.solve(rows)
+    torch.testing.assert_close(dual.solve(rows), expected, rtol=1e-8, atol=1e-8 * float(expected.abs().max()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("empirical", "empirical Fisher"),
+        ("true", "true Fisher"),
+        ("mean_gradient", "mean gradient Fisher"),
+    ],
+)
+def test_the_description_says_which_fisher_it_is(kind, words, evidence) -> None:
+    assert InverseFisher(kind=kind).fit(evidence).description.kind == words
+
+
+def test_the_description_is_right_against_the_dense_matrix(evidence, model, train) -> None:
+    said = fisher.fit(evidence).description
+    eigenvalues = np.linalg.eigvalsh(oracle.damped("fisher", model, train))
+    assert (said.size, said.negative, said.definite) == (89, 0, True)
+    assert said.smallest == pytest.approx(eigenvalues[0], rel=1e-6)
+    assert said.largest == pytest.approx(eigenvalues[-1], rel=1e-4)
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="kind is 'full'. Use one of: empirical, true, mean_gradient"):
+        InverseFisher(kind="full")
+
+
+def test_damping_of_zero_is_refused(model, train, cases) -> None:
+    with pytest.raises(InputError, match="must be positive"):
+        Explainer(model, train, "cosine:gradient/fisher(damping=0)").scores(cases)

@@ -1,0 +1,241 @@
+import numpy as np
+import oracle
+import pytest
+import torch
+from torch import nn
+
+from precedents import Classifier, Explainer, Examples, InputError, InverseFisher, InverseHessian
+from precedents.engine.hessian import exact_hessian, linear_hessian
+from precedents.evidence import Evidence
+from precedents.preconditioners.hessian import hessian
+
+
+class Tied(nn.Module):
+    """One matrix, used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.square = nn.Linear(5, 5)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.square(self.square(x).tanh()).tanh())
+
+
+class Bottleneck(nn.Module):
+    """A frozen layer under a trainable head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(5, 4).requires_grad_(False)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(input=self.body(x).tanh())
+
+
+def drawn(make, seed: int = 0) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make().double()
+
+
+def dense(inverse, p: int) -> np.ndarray:
+    return inverse.solve(torch.eye(p, dtype=torch.double)).numpy()
+
+
+def assert_same(ours: np.ndarray, theirs: np.ndarray, atol: float = 1e-11) -> None:
+    scale = np.abs(theirs).max()
+    np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("fixture", ["linear", "biasless"])
+def test_the_closed_form_equals_autograd(fixture, request, examples, train) -> None:
+    model = request.getfixturevalue(fixture)
+    ours = linear_hessian(Classifier.of(model, examples), examples).numpy()
+    assert_same(ours, oracle.hessian(model, train))
+
+
+@pytest.mark.parametrize("frozen", ["weight", "bias"])
+def test_the_closed_form_leaves_out_what_is_frozen(frozen, examples, train) -> None:
+    model = drawn(lambda: nn.Linear(5, 3))
+    getattr(model, frozen).requires_grad_(False)
+    ours = linear_hessian(Classifier.of(model, examples), examples).numpy()
+    assert_same(ours, oracle.hessian(model, train))
+
+
+def test_the_closed_form_covers_a_head_on_frozen_layers(examples, train) -> None:
+    model = drawn(Bottleneck)
+    classifier = Classifier.of(model, examples)
+    assert classifier.head == "head"
+    assert_same(linear_hessian(classifier, examples).numpy(), oracle.hessian(model, train))
+
+
+def test_the_closed_form_is_the_same_in_batches(linear, examples) -> None:
+    classifier = Classifier.of(linear, examples)
+    whole, parts = linear_hessian(classifier, examples), linear_hessian(classifier, examples, size=7)
+    torch.testing.assert_close(parts, whole, rtol=1e-12, atol=1e-14)
+
+
+def test_the_closed_form_refuses_a_network(classifier, examples) -> None:
+    with pytest.raises(InputError, match="one final Linear"):
+        linear_hessian(classifier, examples)
+
+
+def test_the_exact_hessian_equals_double_backward(classifier, examples, model, train) -> None:
+    assert_same(exact_hessian(classifier, examples).numpy(), oracle.hessian(model, train))
+
+
+def test_the_exact_hessian_of_a_linear_model_is_the_closed_form(linear, examples) -> None:
+    classifier = Classifier.of(linear, examples)
+    ours = exact_hessian(classifier, examples)
+    torch.testing.assert_close(ours, linear_hessian(classifier, examples), rtol=1e-10, atol=1e-12)
+
+
+def test_the_exact_hessian_is_the_same_in_batches(classifier, examples) -> None:
+    whole, parts = exact_hessian(classifier, examples), exact_hessian(classifier, examples, size=7)
+    torch.testing.assert_close(parts, whole, rtol=1e-10, atol=1e-12)
+
+
+def test_the_exact_hessian_sums_over_the_uses_of_a_shared_parameter(examples, train) -> None:
+    model = drawn(Tied)
+    assert_same(exact_hessian(Classifier.of(model, examples), examples).numpy(), oracle.hessian(model, train))
+
+
+def test_the_exact_hessian_of_a_float32_model_is_computed_in_float64(examples, train) -> None:
+    model = drawn(lambda: nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)))
+    ours = exact_hessian(Classifier.of(model.float(), examples), examples)
+    assert_same(ours.numpy(), oracle.hessian(model.double(), train))
+
+
+def test_the_exact_hessian_does_not_need_gradients_to_be_enabled(classifier, examples) -> None:
+    expected = exact_hessian(classifier, examples)
+    with torch.no_grad():
+        assert torch.equal(exact_hessian(classifier, examples), expected)
+
+
+def test_a_closed_form_is_the_head_alone_even_in_a_subclass_of_linear(examples, train) -> None:
+    class Adapted(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(5, 3)
+            self.requires_grad_(False)
+            self.down = nn.Parameter(torch.randn(2, 5))
+            self.up = nn.Parameter(torch.randn(3, 2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) + x @ self.down.T @ self.up.T
+
+    model = drawn(Adapted)
+    inverse = InverseHessian(negative="keep").fit(Evidence(Classifier.of(model, examples), examples))
+    assert_same(dense(inverse, 16), np.linalg.inv(oracle.damped("if", model, train)), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["auto", "exact", "gauss_newton"])
+def test_every_kind_is_the_hessian_for_a_linear_model(kind, linear, examples, train) -> None:
+    inverse = InverseHessian(kind=kind).fit(Evidence(Classifier.of(linear, examples), examples))
+    assert_same(dense(inverse, 18), np.linalg.inv(oracle.damped("if", linear, train)), atol=1e-9)
+
+
+def test_gauss_newton_is_its_definition(evidence, model, train) -> None:
+    matrix = oracle.gauss_newton(model, train)
+    matrix += 0.01 * np.diag(matrix).mean() * np.eye(89)
+    inverse = InverseHessian(kind="gauss_newton", damping=0.01).fit(evidence)
+    assert_same(dense(inverse, 89), np.linalg.inv(matrix), atol=1e-9)
+
+
+def test_gauss_newton_is_the_true_fisher(evidence) -> None:
+    ours, theirs = InverseHessian(kind="gauss_newton").fit(evidence), InverseFisher(kind="true").fit(evidence)
+    assert_same(dense(ours, 89), dense(theirs, 89))
+
+
+def test_auto_is_exact_for_a_small_network(evidence) -> None:
+    assert hessian.fit(evidence).description.kind.startswith("exact Hessian")
+
+
+def test_auto_is_gauss_newton_beyond_two_thousand_parameters(examples) -> None:
+    wide = drawn(lambda: nn.Sequential(nn.Linear(5, 250), nn.Tanh(), nn.Linear(250, 3)))
+    inverse = hessian.fit(Evidence(Classifier.of(wide, examples), examples))
+    assert inverse.description.kind == "Gauss-Newton"
+
+
+def test_keep_inverts_the_whole_matrix(evidence, model, train) -> None:
+    inverse = InverseHessian(negative="keep").fit(evidence)
+    assert not inverse.definite
+    assert_same(dense(inverse, 89), np.linalg.inv(oracle.damped("if", model, train)), atol=1e-9)
+
+
+def test_drop_inverts_the_positive_part(evidence, model, train) -> None:
+    values, vectors = np.linalg.eigh(oracle.damped("if", model, train))
+    weights = np.divide(1, values, where=values > 0, out=np.zeros(89))
+    inverse = InverseHessian(negative="drop").fit(evidence)
+    assert inverse.definite
+    assert_same(dense(inverse, 89), vectors * weights @ vectors.T, atol=1e-9)
+
+
+def test_the_description_is_right_against_the_dense_matrix(evidence, model, train) -> None:
+    said = InverseHessian(negative="keep").fit(evidence).description
+    matrix = oracle.hessian(model, train)
+    eigenvalues = np.linalg.eigvalsh(oracle.damped("if", model, train))
+    assert (said.kind, said.size, said.definite) == ("exact Hessian", 89, False)
+    assert said.damping == pytest.approx(1e-3 * np.abs(np.diag(matrix)).mean())
+    assert said.smallest == pytest.approx(eigenvalues[0])
+    assert said.largest == pytest.approx(eigenvalues[-1])
+    assert said.negative == (eigenvalues < 0).sum() > 0
+
+
+@pytest.mark.parametrize("damping", [1e-1, 1e-5])
+def test_the_matrix_is_computed_once_for_all_dampings(damping, evidence) -> None:
+    first = hessian.fit(evidence)
+    assert InverseHessian(damping=damping).fit(evidence).vectors is first.vectors
+
+
+def test_a_model_that_vmap_cannot_differentiate_has_its_exact_hessian(train) -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.memory = nn.LSTM(1, 3, batch_first=True)
+            self.head = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.memory(x[:, :, None])[0][:, -1])
+
+    model, few = drawn(Recurrent), (train[0][:6], train[1][:6])
+    examples = Examples.of(few)
+    ours = exact_hessian(Classifier.of(model, examples), examples)
+    assert_same(ours.numpy(), oracle.hessian(model, few))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "full"}, "kind is 'full'. Use one of: auto, exact, gauss_newton"),
+        ({"negative": "abs"}, "negative is 'abs'. Use one of: drop, keep"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_the_known_ones(settings, message) -> None:
+    with pytest.raises(InputError, match=message):
+        InverseHessian(**settings)
+
+
+@pytest.mark.parametrize("kind", ["exact", "gauss_newton"])
+def test_damping_of_zero_is_refused(kind, model, train, cases) -> None:
+    explainer = Explainer(model, train, f"dot:gradient/hessian(kind={kind}, damping=0)")
+    with pytest.raises(InputError, match="must be positive"):
+        explainer.scores(cases)
+
+
+def test_a_hessian_that_does_not_fit_in_memory_is_refused_with_what_to_use(train) -> None:
+    class Wide(nn.Module):
+        """Two million parameters: 128 TB."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.zeros(2_000_000, dtype=torch.double))
+            self.head = nn.Linear(5, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(x) + self.table[0]
+
+    explainer = Explainer(drawn(Wide), (train[0][:2], train[1][:2]), "dot:gradient/hessian(kind=exact)")
+    with pytest.raises(InputError, match="exact Hessian of 2000018 parameters needs .*gauss_newton"):
+        explainer.scores(train[0][:1])
