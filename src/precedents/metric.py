@@ -85,14 +85,8 @@ class Relevance:
         return self.evidence.once(recipe, lambda: recipe.fit(self.evidence))
 
     def kernels(self, cases: Examples) -> Iterator[Kernel]:
-        """The inner products of the cases with consecutive batches of the training set, in order."""
-        features, inverse = self.metric.features, self.inverse
-        case = torch.cat([rows for _, rows in self.evidence.rows(features, cases)])
-        weighed = inverse.solve(case)
-        case_sq, train_sq = (case * weighed).sum(dim=1), self._train_sq()
-        for places, train in self.evidence.train_rows(features):
-            square = train_sq[places.start : places.stop]
-            yield Kernel(weighed @ train.T, case_sq, square, inverse.definite)
+        """The inner products of the cases with consecutive blocks of the training set, in order."""
+        return self.inverse.kernels(self.evidence, self.metric.features, cases)
 
     def blocks(self, cases: Examples) -> Iterator[Tensor]:
         """Relevance [m, b] for consecutive batches of the training set, in order, float64."""
@@ -111,13 +105,3 @@ class Relevance:
     def top(self, cases: Examples, k: int) -> TopK:
         """The k most relevant training instances of each case; the full matrix is never held."""
         return top_k(self.blocks(cases), checked_k(k, len(self.evidence.train)))
-
-    def _train_sq(self) -> Tensor:
-        """K(t, t) of each training instance [n]."""
-        features, inverse = self.metric.features, self.inverse
-
-        def squares() -> Tensor:
-            parts = ((rows * inverse.solve(rows)).sum(dim=1) for _, rows in self.evidence.train_rows(features))
-            return torch.cat(list(parts))
-
-        return self.evidence.once((features, self.metric.preconditioner, "squares"), squares)

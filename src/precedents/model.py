@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from precedents.data import Batch, Examples, checked_range
 from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
 from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
+from precedents.runtime.kept import Kept
 
 Vectorise = Callable[[Inputs], Tensor]
 
@@ -39,7 +40,9 @@ class Classifier:
     classes: int
     taps: tuple[Tap, ...]  # the hidden layers, in the order of computation
     head: str | None  # the name of the one Linear that holds all trainable parameters, if so
+    sample: Inputs = field(repr=False)  # the first instances, to try things on
     vectorise: Vectorise | None = None
+    kept: Kept = field(default_factory=Kept, init=False, repr=False)
 
     @classmethod
     def of(
@@ -58,8 +61,8 @@ class Classifier:
         if not isinstance(module, nn.Module):
             raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
         copy = _copy(module).eval()
-        draft = cls(copy, 0, (), None, vectorise)
         batch = train.take(range(min(2, len(train))))
+        draft = cls(copy, 0, (), None, batch.inputs, vectorise)
         logits = _first_look(draft, batch.inputs)
         trace = _traced(draft, batch.inputs)
         model = replace(
@@ -119,10 +122,15 @@ class Classifier:
     @torch.no_grad()
     def finite_logits(self, batch: Batch) -> Tensor:
         """Logits in float64; instances whose loss would be no number are named."""
-        logits = self.logits(batch.inputs).double().cpu()
+        return self.checked_logits(self.logits(batch.inputs), batch.indices)
+
+    @staticmethod
+    def checked_logits(logits: Tensor, indices: Sequence[int]) -> Tensor:
+        """The same of logits that are there already."""
+        logits = logits.double().cpu()
         wrong = (~logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
         if wrong:
-            named = ", ".join(f"#{batch.indices[i]}" for i in wrong[:5]) + (" ..." if len(wrong) > 5 else "")
+            named = ", ".join(f"#{indices[i]}" for i in wrong[:5]) + (" ..." if len(wrong) > 5 else "")
             raise NumericalError(
                 f"The loss of {len(wrong)} instance(s) is not finite: {named}. "
                 "Look for NaN or infinite values in these inputs and in the weights."

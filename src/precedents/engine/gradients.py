@@ -5,15 +5,29 @@ in float64 without cancellation and sent back at length one: so the gradients of
 network, whose lengths may be 1e-20, keep all their digits.
 """
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.func import functional_call, vjp, vmap
 
 from precedents.data import Batch
-from precedents.inputs import Inputs, alone, mapped
+from precedents.engine.parts import Outer, Part
+from precedents.engine.record import Recording, recording
+from precedents.engine.rows import Rows, joined
+from precedents.errors import PrecedentsError
+from precedents.inputs import Inputs, alone, leaves, mapped
 from precedents.model import Classifier
+
+VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
+Cotangents = Callable[[Tensor], Sequence[Tensor]]
+
+
+class SlowGradientsWarning(UserWarning):
+    """Some gradients are computed by a slower road than a rule: the numbers are the same."""
 
 
 def residuals(logits: Tensor, labels: Tensor) -> Tensor:
@@ -22,38 +36,201 @@ def residuals(logits: Tensor, labels: Tensor) -> Tensor:
     return probabilities.scatter(1, labels[:, None], -probabilities.sum(dim=1, keepdim=True))
 
 
-def loss_gradients(model: Classifier, batch: Batch) -> Tensor:
-    """The gradient of each instance's loss [b, parameters], float64."""
-    return pulled_back(model, batch.inputs, residuals(model.finite_logits(batch), batch.labels))
+def roots(logits: Tensor) -> list[Tensor]:
+    """C - 1 cotangents [b, c] whose outer products sum to diag p - p p^T, for the softmax p; no cancellation.
+
+    They are the columns of its Cholesky factor: column k spreads what class k takes from the later ones.
+    """
+    p = logits.double().softmax(dim=1)
+    tail = p.flip(1).cumsum(1).flip(1)  # tail[k] = p[k] + p[k + 1] + ...
+    columns = []
+    for k in range(p.shape[1] - 1):
+        rest = tail[:, k + 1 : k + 2]
+        column = torch.zeros_like(p)
+        column[:, k + 1 :] = torch.where(rest > 0, -p[:, k + 1 :] / rest, 0.0)
+        column[:, k] = 1
+        weight = torch.where(tail[:, k] > 0, p[:, k] * rest[:, 0] / tail[:, k], 0.0)
+        columns.append(column * weight.sqrt()[:, None])
+    return columns
 
 
-def sampled_gradients(model: Classifier, batch: Batch) -> Iterator[Tensor]:
-    """For each class k, sqrt(p_k) times the gradients for label k: their squares sum to the true Fisher."""
-    logits = model.finite_logits(batch)
-    roots = logits.softmax(dim=1).sqrt()
-    for k in range(model.classes):
-        labels = torch.full_like(batch.labels, k)
-        yield pulled_back(model, batch.inputs, roots[:, k : k + 1] * residuals(logits, labels))
+def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None) -> Rows:
+    """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
+    plan = planned(model)
+    blocks: list[Rows] = []
+    for piece in _pieces(batch, plan.size):
+        cotangents = partial(_single_residual, piece.labels)
+        blocks += plan.pulled_back(piece, cotangents, columns)
+    return joined(blocks)
 
 
-def pulled_back(model: Classifier, inputs: Inputs, cotangents: Tensor) -> Tensor:
-    """J^T v for each instance and its own v [b, c]: [b, parameters], float64."""
-    lengths = cotangents.norm(dim=1, keepdim=True)
-    units = torch.where(lengths > 0, cotangents / lengths, 0.0)
-    placed = model.placed(inputs)
-    home = next(iter(model.parameters.values()))
-    rows = _pulled_back(model, placed, units.to(home))
-    return rows.double().cpu() * lengths
+def _single_residual(labels: Tensor, logits: Tensor) -> list[Tensor]:
+    return [residuals(logits, labels)]
 
 
-def _pulled_back(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
+def fisher_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
+    """Rows [b, parameters], c - 1 times, float64: their squares sum to the true Fisher of the instances."""
+    plan = planned(model)
+    for piece in _pieces(batch, plan.size):
+        for rows in plan.pulled_back(piece, roots, slice(0, model.size)):
+            yield rows.dense()
+
+
+def planned(model: Classifier) -> "Plan":
+    """How this model's gradients are computed, found out once."""
+    return model.kept.once("plan", lambda: _plan(model))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How the gradients of one model are computed."""
+
+    model: Classifier
+    places: dict[int, slice]  # the columns of each parameter, by its id
+    recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
+    vectorised: bool = True
+    factored: frozenset[int] = frozenset()  # the parameters whose gradients are kept as factors
+    size: int = 64  # instances per pass
+
+    def pulled_back(self, batch: Batch, cotangents: Cotangents, columns: slice | None) -> Iterator[Rows]:
+        """J^T v for each instance and its own v, for each set of cotangents v [b, c]."""
+        units: list[Tensor] = []
+        lengths: list[Tensor] = []
+
+        def made(logits: Tensor) -> list[Tensor]:
+            for each in cotangents(self.model.checked_logits(logits, batch.indices)):
+                length = each.norm(dim=1)
+                lengths.append(length)
+                units.append(torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits))
+            return units
+
+        inputs = self.model.placed(batch.inputs)
+        if self.recording is not None:
+            for i, parts in enumerate(self.recording.passes(inputs, made)):
+                yield self._assembled(parts, lengths[i], columns)
+            return
+        with torch.no_grad():
+            made(self.model.logits(inputs))
+        for unit, length in zip(units, lengths, strict=True):
+            one_by_one = _by_vmap if self.vectorised else _by_instance
+            matrix = one_by_one(self.model, inputs, unit)
+            yield Rows(matrix[:, columns].cpu() if columns else matrix.cpu(), length)
+
+    def _assembled(self, parts: list[Part], lengths: Tensor, columns: slice | None) -> Rows:
+        """All parts at their places; what stays factored is set aside."""
+        b = len(lengths)
+        every: dict[int, list[Part]] = {}
+        for part in parts:
+            every.setdefault(id(part.parameter), []).append(part)
+        outers: list[tuple[slice, Outer]] = []
+        formed: list[tuple[int, slice]] = []
+        for key, place in self.places.items():
+            if columns is None and key in self.factored:
+                (part,) = every[key]
+                assert isinstance(part, Outer)
+                outers.append((place, part.moved("cpu")))
+            elif columns is None or (place.start < columns.stop and columns.start < place.stop):
+                formed.append((key, place))
+        width = sum(place.stop - place.start for _, place in formed)
+        parameter = next(iter(self.model.parameters.values()))
+        matrix = torch.empty(b, width, dtype=parameter.dtype)
+        start = 0
+        for key, place in formed:
+            target = matrix[:, start : start + place.stop - place.start]
+            start = start + target.shape[1]
+            owned = every.get(key, [])
+            if not owned:
+                target.zero_()  # the loss does not depend on it
+            for i, part in enumerate(owned):
+                values = part.formed().reshape(b, -1).cpu()
+                target.copy_(values) if i == 0 else target.add_(values)
+        if columns is not None and formed:
+            shift = columns.start - formed[0][1].start
+            matrix = matrix[:, shift : shift + columns.stop - columns.start]
+        return Rows(matrix, lengths, tuple(outers))
+
+
+def _plan(model: Classifier) -> Plan:
+    """Rules where they are right on the first instances, else vmap, else one instance at a time."""
+    places, start = {}, 0
+    for parameter in model.parameters.values():
+        places[id(parameter)] = slice(start, start + parameter.numel())
+        start += parameter.numel()
+    batch = Batch(model.sample, torch.zeros(len(next(leaves(model.sample))), dtype=torch.long), (0, 1))
+    slow = Plan(model, places, vectorised=False)
+    wanted = _first(slow, batch)
+    reason = "no rule and no vectorised road gives their gradients"
     try:
-        return _vectorised(model, inputs, units)
-    except (RuntimeError, NotImplementedError):  # an operation that vmap has no rule for
-        return torch.stack([_single(model, alone(inputs, i), units[i]) for i in range(len(units))])
+        recorded = recording(model)
+        plan = _sized(Plan(model, places, recorded), batch)
+        if _agree(_first(plan, batch), wanted):
+            if recorded.uncovered:
+                _said(model, f"{', '.join(sorted(set(recorded.uncovered)))} has no rule: vmap over the module")
+            return plan
+        reason = "parameters are used outside of the layers that own them"
+    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        if isinstance(error, PrecedentsError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    try:
+        plan = Plan(model, places)
+        if _agree(_first(plan, batch), wanted):
+            _said(model, f"vmap over the whole model ({reason})")
+            return plan
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        pass
+    _said(model, f"one instance at a time ({reason})")
+    return slow
 
 
-def _vectorised(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
+def _sized(plan: Plan, batch: Batch) -> Plan:
+    """With what stays factored, and with as many instances per pass as the layers' sizes suggest."""
+    assert plan.recording is not None
+    inputs = plan.model.placed(batch.inputs)
+    parts = next(plan.recording.passes(inputs, lambda logits: [torch.ones_like(logits)]))
+    keys = [id(part.parameter) for part in parts]
+    factored = frozenset(
+        id(part.parameter)
+        for part in parts
+        if isinstance(part, Outer) and part.factoring_pays and keys.count(id(part.parameter)) == 1
+    )
+    volume = plan.recording.recorder.volume / len(batch.labels)
+    size = max(8, min(1024, int(VOLUME / max(volume, 1))))
+    return Plan(plan.model, plan.places, plan.recording, factored=factored, size=size)
+
+
+def _first(plan: Plan, batch: Batch) -> Tensor:
+    """The gradients of the first logit's neighbourhood: a fixed cotangent that no class is special in."""
+    c = plan.model.classes
+    cotangent = torch.linspace(-1, 1, c, dtype=torch.double).expand(len(batch.labels), c)
+    return next(plan.pulled_back(batch, lambda _: [cotangent], None)).dense()
+
+
+def _agree(ours: Tensor, wanted: Tensor) -> bool:
+    size = float(wanted.abs().max())
+    return bool(torch.allclose(ours, wanted, rtol=1e-3, atol=1e-4 * size + 1e-30))
+
+
+def _said(model: Classifier, road: str) -> None:
+    kind = type(model.module).__name__
+    warnings.warn(
+        f"Gradients of {kind} by a slow road: {road}. The numbers are the same.",
+        SlowGradientsWarning,
+        stacklevel=2,
+    )
+
+
+def _pieces(batch: Batch, size: int) -> Iterator[Batch]:
+    for start in range(0, len(batch.labels), size):
+        stop = min(start + size, len(batch.labels))
+        yield Batch(
+            mapped(lambda leaf, part=slice(start, stop): leaf[part], batch.inputs),  # type: ignore[misc]
+            batch.labels[start:stop],
+            batch.indices[start:stop],
+        )
+
+
+def _by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
     parameters = {name: p.detach() for name, p in model.parameters.items()}
 
     def single(instance: Inputs, unit: Tensor) -> Tensor:
@@ -62,16 +239,19 @@ def _vectorised(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
             args, kwargs = ((), arguments) if isinstance(arguments, dict) else (arguments, None)
             return functional_call(model.module, values, args, kwargs)[0]
 
-        back = vjp(logits, parameters)[1]
-        grads = back(unit)[0]
+        grads = vjp(logits, parameters)[1](unit)[0]
         return torch.cat([grads[name].flatten() for name in parameters])
 
     return vmap(single)(inputs, units)
 
 
-def _single(model: Classifier, instance: Inputs, unit: Tensor) -> Tensor:
-    """One instance by plain autograd: slow and obvious."""
-    with torch.enable_grad():
-        logits = model.logits(instance)[0]
-        grads = torch.autograd.grad(logits, list(model.parameters.values()), unit, materialize_grads=True)
-    return torch.cat([grad.flatten() for grad in grads])
+def _by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
+    """One instance at a time by plain autograd: slow and obvious."""
+    parameters = list(model.parameters.values())
+    rows = []
+    for i, unit in enumerate(units):
+        with torch.enable_grad():
+            logits = model.logits(alone(inputs, i))[0]
+        grads = torch.autograd.grad(logits, parameters, unit, materialize_grads=True)
+        rows.append(torch.cat([grad.to_dense().flatten() for grad in grads]))
+    return torch.stack(rows)

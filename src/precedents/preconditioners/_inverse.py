@@ -1,15 +1,18 @@
-"""What a fitted inverse is, and the two structures it comes in: a spectrum, or a low rank plus a ridge."""
+"""What a fitted inverse is, and its structures: a spectrum, a triangular root, a low rank plus a ridge."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from precedents.data import Examples
+from precedents.engine.memory import NUMBER, available
 from precedents.errors import InputError, NumericalError
-from precedents.evidence import Evidence
+from precedents.evidence import Evidence, Features
+from precedents.kernel import Kernel
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Description:
     negative: int = 0  # how many eigenvalues are below zero
     definite: bool = True  # whether the inverse in use is positive semidefinite
     condition: float = 1.0  # the largest by the smallest eigenvalue, in absolute value
-    form: str = "none"  # spectrum, or low rank plus ridge
+    form: str = "none"  # how it is held
 
     def to_dict(self) -> dict[str, object]:
         """All of it as plain values."""
@@ -55,16 +58,56 @@ class Inverse(Protocol):
     def solve(self, rows: Tensor) -> Tensor:
         """M^-1 applied to each row [b, d]."""
 
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """The inner products under M^-1 of the cases with consecutive blocks of the training set."""
+
 
 class Preconditioner(Hashable, Protocol):
     """A recipe for M: frozen, printable, fitted by `fit`."""
 
     @property
-    def space(self) -> Callable[..., Tensor] | None:
+    def space(self) -> Callable[..., Any] | None:
         """The features that M acts on; None for any."""
 
     def fit(self, evidence: Evidence) -> Inverse:
         """M^-1 for this model and training set."""
+
+
+class Coordinates(Protocol):
+    """An inverse M^-1 = B diag(w) B^T: vectors are compared by their coordinates v B, weighed by w."""
+
+    @property
+    def definite(self) -> bool:
+        """Whether no weight is negative."""
+
+    @property
+    def weights(self) -> Tensor | None:
+        """W [d]; None for ones."""
+
+    def coordinates(self, rows: Tensor) -> Tensor:
+        """V B of each row [b, d]."""
+
+
+def coordinate_kernels(
+    inverse: Coordinates, evidence: Evidence, features: Features, cases: Examples
+) -> Iterator[Kernel]:
+    """Kernels by coordinates; the training set's are kept if a third of the free memory holds them."""
+    weights = inverse.weights
+    every = [inverse.coordinates(rows.dense()) for _, rows in evidence.rows(features, cases)]
+    case = torch.cat(every)
+    weighed = case if weights is None else case * weights
+    case_sq = (case * weighed).sum(dim=1)
+
+    def blocks() -> Iterator[tuple[Tensor, Tensor]]:
+        for _, rows in evidence.train_rows(features):
+            block = inverse.coordinates(rows.dense())
+            yield block, (block.square() if weights is None else block.square() * weights).sum(dim=1)
+
+    fits = NUMBER * len(evidence.train) * evidence.width(features) < available() // 3
+    key = ("coordinates", inverse, features)
+    source = evidence.once(key, lambda: list(blocks())) if fits or key in evidence.kept else blocks()
+    for block, train_sq in source:
+        yield Kernel(weighed @ block.T, case_sq, train_sq, inverse.definite)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +150,56 @@ class Spectrum:
             form="spectrum",
         )
 
+    def coordinates(self, rows: Tensor) -> Tensor:
+        """In the basis of the eigenvectors."""
+        return rows @ self.vectors
+
     def solve(self, rows: Tensor) -> Tensor:
         """V diag(weights) V^T applied to each row."""
-        return (rows @ self.vectors * self.weights) @ self.vectors.T
+        return (self.coordinates(rows) * self.weights) @ self.vectors.T
+
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """By coordinates."""
+        return coordinate_kernels(self, evidence, features, cases)
+
+
+@dataclass(frozen=True, eq=False)
+class Triangular:
+    """(L L^T)^-1 for a positive definite matrix that is held whole by its Cholesky factor."""
+
+    root: Tensor = field(repr=False)  # L [d, d]
+    ridge: float
+    kind: str
+    definite = True
+    weights = None
+
+    @cached_property
+    def description(self) -> Description:
+        """With the extreme eigenvalues by power iteration."""
+        root = self.root
+        largest = power_iteration(lambda v: root @ (root.T @ v), len(root))
+        inverse = power_iteration(lambda v: torch.cholesky_solve(v[:, None], root)[:, 0], len(root))
+        return Description(
+            kind=self.kind,
+            size=len(root),
+            damping=self.ridge,
+            smallest=1 / inverse,
+            largest=largest,
+            condition=largest * inverse,
+            form="Cholesky factor",
+        )
+
+    def coordinates(self, rows: Tensor) -> Tensor:
+        """L^-1 v: vectors whose plain inner products are those under the inverse."""
+        return torch.linalg.solve_triangular(self.root, rows.T, upper=False).T
+
+    def solve(self, rows: Tensor) -> Tensor:
+        """By two triangular solves."""
+        return torch.cholesky_solve(rows.T, self.root).T
+
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """By coordinates."""
+        return coordinate_kernels(self, evidence, features, cases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,41 +214,72 @@ class LowRankPlusRidge:
     @cached_property
     def inner(self) -> Tensor:
         """The Cholesky factor of U U^T + ridge I [r, r]."""
-        gram = self.factor @ self.factor.T
-        gram.diagonal().add_(self.ridge)
-        root, failed = torch.linalg.cholesky_ex(gram)
-        if failed:
-            raise NumericalError(
-                f"The damping {self.ridge:.3g} is below rounding. Use a larger one, for example damping=1e-3."
-            )
-        return root
+        return damped_root(self.factor @ self.factor.T, self.ridge)
 
     @cached_property
     def description(self) -> Description:
         """With the smallest eigenvalue exact, the largest by power iteration."""
-        largest = largest_eigenvalue(self.inner)
-        return Description(
-            kind=self.kind,
-            size=self.factor.shape[1],
-            damping=self.ridge,
-            smallest=self.ridge,
-            largest=largest,
-            condition=largest / self.ridge,
-            form="low rank plus ridge",
-        )
+        return low_rank_description(self.kind, self.factor.shape[1], self.ridge, self.inner)
 
     def solve(self, rows: Tensor) -> Tensor:
         """(rows - rows U^T (U U^T + ridge I)^-1 U) / ridge."""
         inside = torch.cholesky_solve(self.factor @ rows.T, self.inner)
         return (rows - inside.T @ self.factor) / self.ridge
 
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """By plain inner products, less those of what U sees of the vectors."""
 
-def largest_eigenvalue(root: Tensor, steps: int = 200) -> float:
-    """The largest eigenvalue of L L^T by power iteration from a fixed start, to about six digits."""
-    vector = torch.randn(len(root), dtype=root.dtype, generator=torch.Generator().manual_seed(0))
+        def seen(rows: Tensor) -> Tensor:
+            return torch.linalg.solve_triangular(self.inner, self.factor @ rows.T, upper=False).T
+
+        case = torch.cat([rows.dense() for _, rows in evidence.rows(features, cases)])
+        case_seen = seen(case)
+        case_sq = (case.square().sum(dim=1) - case_seen.square().sum(dim=1)) / self.ridge
+
+        def blocks() -> list[tuple[Tensor, Tensor]]:
+            every = []
+            for _, rows in evidence.train_rows(features):
+                train = rows.dense()
+                train_seen = seen(train)
+                squares = train.square().sum(dim=1) - train_seen.square().sum(dim=1)
+                every.append((train_seen, squares / self.ridge))
+            return every
+
+        kept = evidence.once(("seen", self, features), blocks)
+        for (_, rows), (train_seen, train_sq) in zip(evidence.train_rows(features), kept, strict=True):
+            cross = (case @ rows.dense().T - case_seen @ train_seen.T) / self.ridge
+            yield Kernel(cross, case_sq, train_sq)
+
+
+def damped_root(gram: Tensor, ridge: float) -> Tensor:
+    """The Cholesky factor of gram + ridge I; the matrix is overwritten."""
+    gram.diagonal().add_(ridge)
+    root, failed = torch.linalg.cholesky_ex(gram)
+    if failed:
+        raise NumericalError(f"The damping {ridge:.3g} is below rounding. Use a larger one: damping=1e-3.")
+    return root
+
+
+def low_rank_description(kind: str, size: int, ridge: float, inner: Tensor) -> Description:
+    """Of a matrix U^T U + ridge I whose rank leaves the ridge as its smallest eigenvalue."""
+    largest = power_iteration(lambda v: inner @ (inner.T @ v), len(inner))
+    return Description(
+        kind=kind,
+        size=size,
+        damping=ridge,
+        smallest=ridge,
+        largest=largest,
+        condition=largest / ridge,
+        form="low rank plus ridge",
+    )
+
+
+def power_iteration(times: Callable[[Tensor], Tensor], size: int, steps: int = 200) -> float:
+    """The largest eigenvalue of a positive definite matrix, from a fixed start, to about six digits."""
+    vector = torch.randn(size, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     value = 0.0
     for _ in range(steps):
-        vector = root @ (root.T @ (vector / vector.norm()))
+        vector = times(vector / vector.norm())
         before, value = value, float(vector.norm())
         if abs(value - before) <= 1e-7 * value:
             break
@@ -171,19 +292,8 @@ def spectrum(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def ridge(damping: float, diagonal: Tensor) -> float:
+def absolute(damping: float, size: float) -> float:
     """The absolute damping: relative to the mean absolute entry of the matrix's diagonal."""
     if not damping > 0:
         raise InputError(f"The damping is {damping}; it must be positive, for example damping=1e-3.")
-    size = float(diagonal.abs().mean())
     return damping * (size if size > 0 else 1.0)
-
-
-def inverse_of_rows(factor: Tensor, damping: float, kind: str) -> Inverse:
-    """(U^T U + ridge I)^-1 in the smaller of the primal [d, d] and the dual [r, r]."""
-    r, d = factor.shape
-    absolute = ridge(damping, factor.square().sum(dim=0))
-    if r < d:
-        return LowRankPlusRidge(factor, absolute, kind)
-    values, vectors = spectrum(factor.T @ factor)
-    return Spectrum(vectors, values.clamp(min=0), absolute, kind)

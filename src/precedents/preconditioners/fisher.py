@@ -1,18 +1,34 @@
 """M = the Fisher information of the training set: how the loss gradients scatter."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import torch
+from torch import Tensor
 
-from precedents.engine.gradients import sampled_gradients
-from precedents.engine.memory import NUMBER, required, rows_per_block
+from precedents.data import Examples
+from precedents.engine.gram import exact_products, fisher_factor, fisher_matrix, gradient_gram
+from precedents.engine.memory import NUMBER, available, readable
+from precedents.engine.rows import joined
 from precedents.errors import InputError
-from precedents.evidence import Evidence
+from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
-from precedents.preconditioners._inverse import Inverse, inverse_of_rows
+from precedents.kernel import Kernel
+from precedents.preconditioners._inverse import (
+    Description,
+    Inverse,
+    LowRankPlusRidge,
+    Spectrum,
+    Triangular,
+    absolute,
+    damped_root,
+    low_rank_description,
+    spectrum,
+)
 
 Kind = Literal["empirical", "true", "mean_gradient"]
+SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
 
 
 @dataclass(frozen=True)
@@ -34,29 +50,89 @@ class InverseFisher:
 
     def fit(self, evidence: Evidence) -> Inverse:
         """The inverse in the primal or the dual, whichever is smaller."""
+        n, p = len(evidence.train), evidence.model.size
         if self.kind == "true":
             return true_fisher(evidence, self.damping, "true Fisher")
-        gradients = evidence.matrix(gradient)
         if self.kind == "mean_gradient":
-            return inverse_of_rows(gradients.mean(dim=0, keepdim=True), self.damping, "mean gradient Fisher")
-        return inverse_of_rows(gradients / len(gradients) ** 0.5, self.damping, "empirical Fisher")
+            total = sum((rows.dense().sum(dim=0) for _, rows in evidence.train_rows(gradient)), torch.zeros(p))
+            mean = (total / n)[None]
+            ridge = absolute(self.damping, float(mean.square().sum()) / p)
+            return LowRankPlusRidge(mean, ridge, "mean gradient Fisher")
+        if p <= n:
+            parts = (rows.dense() for _, rows in evidence.train_rows(gradient))
+            matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
+            return whole(matrix, self.damping, "empirical Fisher")
+        gram = evidence.once("gram", lambda: gradient_gram(evidence.model, evidence.train))
+        ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
+        return Dual(gram, damped_root(gram.clone(), n * ridge), ridge, p, evidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """(G^T G / n + ridge I)^-1 for gradients G [n, p], known by their inner products T = G G^T alone.
+
+    With S = T + n ridge I, the kernel of a case's products c = G a with the training set is n c^T S^-1.
+    """
+
+    gram: Tensor = field(repr=False)  # T [n, n]
+    root: Tensor = field(repr=False)  # the Cholesky factor of S
+    ridge: float
+    size: int
+    evidence: Evidence = field(repr=False)
+    definite = True
+
+    @property
+    def description(self) -> Description:
+        """With the smallest eigenvalue exact, the largest by power iteration."""
+        inner = self.root / len(self.gram) ** 0.5
+        return low_rank_description("empirical Fisher", self.size, self.ridge, inner)
+
+    def solve(self, rows: Tensor) -> Tensor:
+        """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
+        blocks = [(places, block.dense()) for places, block in self.evidence.train_rows(gradient)]
+        inside = torch.cholesky_solve(torch.cat([block @ rows.T for _, block in blocks]), self.root)
+        seen = sum((inside[p.start : p.stop].T @ block for p, block in blocks), torch.zeros_like(rows))
+        return (rows - seen) / self.ridge
+
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """From the products of the cases with the training set, without forming anything of length p."""
+        n = len(self.gram)
+        case = joined([rows for _, rows in evidence.rows(features, cases)])
+        blocks = [exact_products(case, rows) for _, rows in evidence.train_rows(features)]
+        products = torch.cat(blocks, dim=1)  # [m, n]
+        inside = torch.cholesky_solve(products.T, self.root).T
+        case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
+
+        def train_squares() -> Tensor:
+            return n * torch.cholesky_solve(self.gram, self.root).diagonal().clone()
+
+        yield Kernel(n * inside, case_sq, evidence.once(("squares", self), train_squares))
 
 
 def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
     """The expected outer product of gradients over the model's own labels; the Gauss-Newton matrix."""
-    return inverse_of_rows(evidence.once("true fisher", lambda: _expected_rows(evidence)), damping, kind)
-
-
-def _expected_rows(evidence: Evidence) -> torch.Tensor:
-    """Rows [n c, p] whose squares sum to the true Fisher."""
     model, train = evidence.model, evidence.train
-    n, c, p = len(train), model.classes, model.size
-    required(2 * NUMBER * n * c * p, f"The {n * c} x {p} Jacobian of the true Fisher", "Use fewer instances.")
-    factor = torch.empty(n, c, p, dtype=torch.double)
-    for batch in train.batches(rows_per_block(p)):
-        for k, rows in enumerate(sampled_gradients(model, batch)):
-            factor[batch.indices[0] : batch.indices[-1] + 1, k] = rows
-    return factor.flatten(0, 1) / n**0.5
+    n, rows, p = len(train), len(train) * (model.classes - 1), model.size
+    primal, dual = 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)
+    if min(primal, dual) > available():
+        raise InputError(
+            f"The {kind} matrix needs {readable(min(primal, dual))}, but {readable(available())} of memory are "
+            f"free. Use fewer training instances, InverseFisher() or InverseHessian(kind='ekfac')."
+        )
+    if p <= rows or primal <= dual:
+        matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
+        return whole(matrix.clone(), damping, kind)
+    factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
+    return LowRankPlusRidge(factor, absolute(damping, float(factor.square().sum()) / p), kind)
+
+
+def whole(matrix: Tensor, damping: float, kind: str) -> Inverse:
+    """A positive semidefinite matrix [p, p] inverted by its spectrum where that is cheap, else by Cholesky."""
+    ridge = absolute(damping, float(matrix.diagonal().mean()))
+    if len(matrix) <= SMALL:
+        values, vectors = spectrum(matrix)
+        return Spectrum(vectors, values.clamp(min=0), ridge, kind)
+    return Triangular(damped_root(matrix, ridge), ridge, kind)
 
 
 fisher = InverseFisher()

@@ -10,7 +10,7 @@ from precedents.engine.memory import NUMBER, required
 from precedents.errors import InputError
 from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
-from precedents.preconditioners._inverse import Inverse, Spectrum, ridge, spectrum
+from precedents.preconditioners._inverse import Inverse, Spectrum, absolute, spectrum
 from precedents.preconditioners.fisher import true_fisher
 
 Kind = Literal["auto", "exact", "gauss_newton"]
@@ -43,15 +43,14 @@ class InverseHessian:
         model = evidence.model
         exact = self.kind == "exact" or (self.kind == "auto" and (model.head or model.size <= EXACT))
         if model.head is None and not exact:
-            return evidence.once(("gauss-newton", self.damping), lambda: self._gauss_newton(evidence))
+            key = ("gauss-newton", self.damping)
+            return evidence.once(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
         hessian = evidence.once("hessian", lambda: _dense(evidence))
         values, vectors = evidence.once("hessian spectrum", lambda: spectrum(hessian))
         kind = "exact Hessian" if exact else "Gauss-Newton"
         keep = self.negative == "keep"
-        return Spectrum(vectors, values, ridge(self.damping, hessian.diagonal()), kind, keep)
-
-    def _gauss_newton(self, evidence: Evidence) -> Inverse:
-        return true_fisher(evidence, self.damping, "Gauss-Newton")
+        ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
+        return Spectrum(vectors, values, ridge, kind, keep)
 
 
 def _dense(evidence: Evidence) -> Tensor:

@@ -1,10 +1,15 @@
 """M = I: vectors are compared as they are."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from precedents.evidence import Evidence
+from precedents.data import Examples
+from precedents.engine.rows import joined
+from precedents.evidence import Evidence, Features
+from precedents.kernel import Kernel
 from precedents.preconditioners._inverse import Description, Inverse
 
 
@@ -29,6 +34,18 @@ class Unchanged:
     def solve(self, rows: Tensor) -> Tensor:
         """The rows themselves."""
         return rows
+
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """Plain inner products, in the precision of the features."""
+        case = joined([rows for _, rows in evidence.rows(features, cases)])
+        case_sq = case.squares()
+        squares = []
+        known = evidence.kept.get(("squares", features))
+        for places, rows in evidence.train_rows(features):
+            train_sq = rows.squares() if known is None else known[places.start : places.stop]
+            squares.append(train_sq)
+            yield Kernel(case.products(rows), case_sq, train_sq)
+        evidence.once(("squares", features), lambda: torch.cat(squares))
 
 
 identity = Identity()

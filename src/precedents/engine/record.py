@@ -1,0 +1,169 @@
+"""One batched pass forward and back, with what every layer received and what came back to it caught on the way.
+
+A clone of the model that shares its parameters carries the hooks. Layers that a rule covers give their
+gradients by the rule; parameters that none covers by vmap over their own module, then one instance at a time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from threading import RLock
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vjp, vmap
+
+from precedents.engine import rules
+from precedents.engine.parts import Dense, Part
+from precedents.engine.rules._rule import Recorder, Rule
+from precedents.errors import InputError
+from precedents.inputs import Inputs, fed
+from precedents.model import Classifier
+from precedents.registry import Registry
+
+RULES: Registry[Rule] = Registry("rule", rules)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A clone of the model's module that records."""
+
+    clone: nn.Module
+    recorder: Recorder
+    uncovered: tuple[str, ...]  # the types of modules whose parameters no rule covers
+    lock: Any = field(default_factory=RLock, repr=False)
+
+    def passes(self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]]) -> Iterator[list[Part]]:
+        """The gradients for each of several cotangents [b, c] of the logits, from one forward pass."""
+        with self.lock, torch.enable_grad():
+            self.recorder.drained()
+            logits = fed(self.clone, inputs)
+            catches = self.recorder.drained()
+        edges = [edge for catch in catches for edge in catch.edges]
+        several = cotangents(logits.detach())
+        for i, cotangent in enumerate(several):
+            keep = i < len(several) - 1
+            backs = torch.autograd.grad(logits, edges, cotangent, retain_graph=keep, allow_unused=True)
+            self.recorder.volume = sum(back.numel() for back in backs if back is not None)
+            left = iter(backs)
+            with torch.no_grad():
+                dealt = [(catch, [next(left) for _ in catch.edges]) for catch in catches]
+                yield [part for catch, caught in dealt for part in catch.parts(caught)]
+
+
+def recording(model: Classifier) -> Recording:
+    """The clone with its hooks; the model's own module is left alone."""
+    shared = [*model.module.parameters(), *model.module.buffers()]
+    clone = deepcopy(model.module, {id(tensor): tensor for tensor in shared})
+    recorder = Recorder()
+    uncovered: list[str] = []
+    known = [RULES.get(name) for name in RULES.names()]
+    done: dict[int, nn.Module] = {}  # what stands in the clone now for a module of it
+    replaced: list[str] = []
+    for name, module in list(clone.named_modules(remove_duplicate=False)):
+        if any(name.startswith(f"{outer}.") for outer in replaced):
+            continue
+        rule = next((r for r in known if type(module) in r.types and r.applies(module)), None)
+        if rule is not None and rule.rewritten is not None:
+            if id(module) not in done:
+                done[id(module)] = rule.rewritten(module, recorder)
+            parent, _, child = name.rpartition(".")
+            setattr(clone.get_submodule(parent), child, done[id(module)])
+            replaced.append(name)
+        elif id(module) not in done and any(p.requires_grad for p in module.parameters(recurse=False)):
+            done[id(module)] = module
+            if rule is not None and set(module._parameters) <= {"weight", "bias"}:
+                _hook(module, recorder, partial(_by_rule, rule, module))
+            else:
+                uncovered.append(type(module).__name__)
+                _hook(module, recorder, partial(_by_vmap, model.module.get_submodule(name)))
+    return Recording(clone, recorder, tuple(uncovered))
+
+
+def _hook(module: nn.Module, recorder: Recorder, parts: Callable[..., Any]) -> None:
+    def caught(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        received = [(value, value._version) for value in _tensors((args, kwargs))]
+
+        def made(backs: Sequence[Tensor | None]) -> Any:
+            if any(value._version != version for value, version in received):
+                raise InputError(
+                    f"What a {type(module).__name__} received was changed in place after it was used. "
+                    "Use the operation that is not in place."
+                )
+            return parts(backs, args, kwargs, output) if any(back is not None for back in backs) else ()
+
+        recorder.catch(_tensors(output), made)
+
+    module.register_forward_hook(caught, prepend=True, with_kwargs=True)
+
+
+def _by_rule(
+    rule: Rule,
+    module: nn.Module,
+    backs: Sequence[Tensor],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    _: Any,
+) -> Iterator[Part]:
+    assert rule.parts is not None
+    return rule.parts(module, backs[0], *args, *kwargs.values())
+
+
+def _by_vmap(
+    module: nn.Module,
+    backs: Sequence[Tensor | None],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    output: Any,
+) -> Iterator[Part]:
+    """The gradients of a module's own parameters by vmap over its vector-Jacobian product, else one by one."""
+    outputs = [value for value in _tensors(output) if value.requires_grad]
+    full = [torch.zeros_like(o) if back is None else back for back, o in zip(backs, outputs, strict=True)]
+    b = len(full[0])
+    batched = [value for value in _tensors((args, kwargs)) if value.ndim and len(value) == b]
+    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    wanted = [o.shape for o in outputs]
+
+    def single(received: list[Tensor], back: list[Tensor]) -> tuple[Tensor, ...]:
+        ones = iter(received)
+
+        def alone(value: Tensor) -> Tensor:
+            return next(ones)[None] if value.ndim and len(value) == b else value
+
+        its_args, its_kwargs = _mapped(alone, (args, kwargs))
+
+        def returned(values: dict[str, Tensor]) -> list[Tensor]:
+            result = functional_call(module, values, its_args, its_kwargs)
+            every = [value for value in _tensors(result) if value.is_floating_point()]
+            return [value for value, shape in zip(every, wanted, strict=False) if value.shape[1:] == shape[1:]]
+
+        pulled = vjp(returned, {name: p.detach() for name, p in own.items()})[1]
+        grads = pulled([each[None] for each in back])[0]
+        return tuple(grads[name] for name in own)
+
+    try:
+        values = vmap(single)([value.detach() for value in batched], full)
+    except (RuntimeError, NotImplementedError, ValueError):  # an operation that vmap has no rule for
+        rows = [single([v[i].detach() for v in batched], [back[i] for back in full]) for i in range(b)]
+        values = tuple(torch.stack(column) for column in zip(*rows, strict=True))
+    yield from (Dense(p, value) for p, value in zip(own.values(), values, strict=True))
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """The tensors in a nest of tuples, lists and dicts, in order."""
+    found: list[Tensor] = []
+    _mapped(lambda tensor: found.append(tensor) or tensor, value)  # type: ignore[func-returns-value]
+    return found
+
+
+def _mapped(function: Callable[[Tensor], Tensor], value: Any) -> Any:
+    """The nest with its tensors changed; what is no tensor stays."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, dict):
+        return {key: _mapped(function, part) for key, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(_mapped(function, part) for part in value)
+    return value

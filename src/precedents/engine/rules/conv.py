@@ -1,0 +1,63 @@
+"""Convolutions in one, two and three dimensions, with stride, padding, dilation and groups.
+
+The weight gradient of each instance comes from one backward convolution in which every instance is a
+group of its own: it costs what the ordinary one costs.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from precedents.engine.parts import Dense, Outer, Part
+from precedents.engine.rules._rule import Rule, trainable
+
+Conv = nn.Conv1d | nn.Conv2d | nn.Conv3d
+
+
+def parts(module: Conv, grad: Tensor, x: Tensor) -> Iterator[Part]:
+    """A sum over positions: of outer products for kernels of size one, of patches otherwise."""
+    if trainable(module.weight):
+        if _is_pointwise(module):
+            yield Outer(module.weight, grad.flatten(2).transpose(1, 2), x.flatten(2).transpose(1, 2))
+        else:
+            yield Dense(module.weight, _weight_gradients(module, grad, x))
+    if module.bias is not None and trainable(module.bias):
+        yield Dense(module.bias, grad.flatten(2).sum(dim=2))
+
+
+def _is_pointwise(module: Conv) -> bool:
+    return (
+        set(module.kernel_size) == {1}
+        and set(module.stride) == {1}
+        and module.groups == 1
+        and module.padding in ((0,) * len(module.kernel_size), "valid", "same")
+    )
+
+
+def _weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
+    """[b, out, in / groups, *kernel]."""
+    b, spatial = len(x), len(module.kernel_size)
+    padding = module.padding
+    if module.padding_mode != "zeros" or isinstance(padding, str):
+        mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+        x, padding = pad(x, module._reversed_padding_repeated_twice, mode=mode), (0,) * spatial
+    weight = module.weight.new_empty(()).expand(b * module.out_channels, *module.weight.shape[1:])
+    _, gradients, _ = torch.ops.aten.convolution_backward(
+        grad.reshape(1, -1, *grad.shape[2:]),
+        x.reshape(1, -1, *x.shape[2:]),
+        weight,
+        None,
+        module.stride,
+        padding,
+        module.dilation,
+        False,
+        [0] * spatial,
+        b * module.groups,
+        [False, True, False],
+    )
+    return gradients.reshape(b, *module.weight.shape)
+
+
+conv = Rule((nn.Conv1d, nn.Conv2d, nn.Conv3d), parts, applies=lambda module: module.weight.ndim > 2)
