@@ -11,7 +11,7 @@ from torch import Tensor
 
 from precedents.data import Batch, Examples
 from precedents.engine.memory import available, rows_per_block
-from precedents.engine.rows import Rows, joined
+from precedents.engine.rows import Rows
 from precedents.model import Classifier
 from precedents.runtime.kept import Kept
 from precedents.runtime.progress import tracked
@@ -52,11 +52,14 @@ class Evidence:
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
         """The same of the training set; computed once if a quarter of the free memory holds them."""
         key = ("rows", features)
-        if key not in self.kept and 4 * len(self.train) * self.width(features) > available() // 4:
-            yield from self.rows(features, self.train)
+        if key in self.kept:
+            yield from self.kept.get(key)
             return
-        every = self.kept.once(key, lambda: joined([rows for _, rows in self.rows(features, self.train)]))
-        size = rows_per_block(self.width(features), most=4096)
-        for start in range(0, len(every), size):
-            places = range(start, min(start + size, len(every)))
-            yield places, every.part(places.start, places.stop)
+        keep = 4 * len(self.train) * self.width(features) <= available() // 4
+        blocks = []
+        for places, rows in self.rows(features, self.train):
+            if keep:
+                blocks.append((places, rows))
+            yield places, rows
+        if keep:
+            self.once(key, lambda: blocks)

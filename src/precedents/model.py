@@ -56,7 +56,7 @@ class Classifier:
         """Learns the module's outputs and hidden layers from a first look at the training set.
 
         `hidden` names the modules whose outputs are the hidden layers; without it they are what each
-        layer with a weight matrix receives from the ones before it.
+        layer with a weight matrix receives from the ones before it, and the last states of recurrent ones.
         """
         if not isinstance(module, nn.Module):
             raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
@@ -72,8 +72,8 @@ class Classifier:
             head=_head(copy, logits, trace),
         )
         checked_range(train.labels, model.classes, "training set")
-        if model.taps:
-            model.hidden(batch.inputs)
+        if hidden is not None:
+            model.hidden(batch.inputs)  # names that are wrong are found now
         return model
 
     @cached_property
@@ -246,12 +246,14 @@ def _traced(model: Classifier, inputs: Inputs) -> _Trace:
 
     def note(tap: Tap, value: Any) -> None:
         nonlocal done
+        module = model.module.get_submodule(tap.module)
+        recurrent = isinstance(module, nn.RNNBase)  # its last states are the layer, not what it receives
+        if tap.returned == recurrent and (done or recurrent):
+            trace.hidden.append(tap)
         if tap.returned:
             done += 1
-            if isinstance(model.module.get_submodule(tap.module), nn.Linear):
+            if isinstance(module, nn.Linear):
                 trace.linear.append((tap.module, value))
-        elif done and isinstance(value, Tensor):
-            trace.hidden.append(tap)
 
     with _hooks(model.module, heavy, note):
         model.logits(inputs)

@@ -9,15 +9,16 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch.func import functional_call, vjp, vmap
 
 from precedents.data import Batch
-from precedents.engine.parts import Outer, Part
+from precedents.engine.parts import Factored, Lookup, Outer, Part
 from precedents.engine.record import Recording, recording
-from precedents.engine.rows import Rows, joined
+from precedents.engine.rows import Rows, joined_factors
 from precedents.errors import PrecedentsError
 from precedents.inputs import Inputs, alone, leaves, mapped
 from precedents.model import Classifier
@@ -57,11 +58,14 @@ def roots(logits: Tensor) -> list[Tensor]:
 def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None) -> Rows:
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
     plan = planned(model)
+    b = len(batch.labels)
+    matrix = torch.empty(b, plan.width(columns), dtype=next(iter(model.parameters.values())).dtype)
     blocks: list[Rows] = []
-    for piece in _pieces(batch, plan.size):
+    for start in range(0, b, plan.size):
+        piece = _piece(batch, start, start + plan.size)
         cotangents = partial(_single_residual, piece.labels)
-        blocks += plan.pulled_back(piece, cotangents, columns)
-    return joined(blocks)
+        blocks += plan.pulled_back(piece, cotangents, columns, matrix[start : start + plan.size])
+    return Rows(matrix, torch.cat([block.scale for block in blocks]), joined_factors(blocks))
 
 
 def _single_residual(labels: Tensor, logits: Tensor) -> list[Tensor]:
@@ -71,7 +75,8 @@ def _single_residual(labels: Tensor, logits: Tensor) -> list[Tensor]:
 def fisher_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
     """Rows [b, parameters], c - 1 times, float64: their squares sum to the true Fisher of the instances."""
     plan = planned(model)
-    for piece in _pieces(batch, plan.size):
+    for start in range(0, len(batch.labels), plan.size):
+        piece = _piece(batch, start, start + plan.size)
         for rows in plan.pulled_back(piece, roots, slice(0, model.size)):
             yield rows.dense()
 
@@ -92,8 +97,17 @@ class Plan:
     factored: frozenset[int] = frozenset()  # the parameters whose gradients are kept as factors
     size: int = 64  # instances per pass
 
-    def pulled_back(self, batch: Batch, cotangents: Cotangents, columns: slice | None) -> Iterator[Rows]:
-        """J^T v for each instance and its own v, for each set of cotangents v [b, c]."""
+    def width(self, columns: slice | None) -> int:
+        """How many columns are formed."""
+        if columns is not None:
+            return columns.stop - columns.start
+        formed = [place for key, place in self.places.items() if key not in self.factored]
+        return sum(place.stop - place.start for place in formed)
+
+    def pulled_back(
+        self, batch: Batch, cotangents: Cotangents, columns: slice | None, into: Tensor | None = None
+    ) -> Iterator[Rows]:
+        """J^T v for each instance and its own v, for each set of cotangents v [b, c]; formed `into`."""
         units: list[Tensor] = []
         lengths: list[Tensor] = []
 
@@ -107,47 +121,58 @@ class Plan:
         inputs = self.model.placed(batch.inputs)
         if self.recording is not None:
             for i, parts in enumerate(self.recording.passes(inputs, made)):
-                yield self._assembled(parts, lengths[i], columns)
+                yield self._assembled(parts, lengths[i], columns, into)
             return
         with torch.no_grad():
             made(self.model.logits(inputs))
         for unit, length in zip(units, lengths, strict=True):
             one_by_one = _by_vmap if self.vectorised else _by_instance
-            matrix = one_by_one(self.model, inputs, unit)
-            yield Rows(matrix[:, columns].cpu() if columns else matrix.cpu(), length)
+            matrix = one_by_one(self.model, inputs, unit).cpu()
+            matrix = matrix if columns is None else matrix[:, columns]
+            yield Rows(matrix if into is None else into.copy_(matrix), length)
 
-    def _assembled(self, parts: list[Part], lengths: Tensor, columns: slice | None) -> Rows:
+    def _assembled(
+        self, parts: list[Part], lengths: Tensor, columns: slice | None, into: Tensor | None
+    ) -> Rows:
         """All parts at their places; what stays factored is set aside."""
         b = len(lengths)
         every: dict[int, list[Part]] = {}
         for part in parts:
             every.setdefault(id(part.parameter), []).append(part)
-        outers: list[tuple[slice, Outer]] = []
-        formed: list[tuple[int, slice]] = []
-        for key, place in self.places.items():
-            if columns is None and key in self.factored:
-                (part,) = every[key]
-                assert isinstance(part, Outer)
-                outers.append((place, part.moved("cpu")))
-            elif columns is None or (place.start < columns.stop and columns.start < place.stop):
-                formed.append((key, place))
-        width = sum(place.stop - place.start for _, place in formed)
         parameter = next(iter(self.model.parameters.values()))
-        matrix = torch.empty(b, width, dtype=parameter.dtype)
+        matrix = torch.empty(b, self.width(columns), dtype=parameter.dtype) if into is None else into
+        factors: list[tuple[slice, Factored]] = []
         start = 0
-        for key, place in formed:
-            target = matrix[:, start : start + place.stop - place.start]
-            start = start + target.shape[1]
+        for key, place in self.places.items():
             owned = every.get(key, [])
-            if not owned:
-                target.zero_()  # the loss does not depend on it
-            for i, part in enumerate(owned):
-                values = part.formed().reshape(b, -1).cpu()
-                target.copy_(values) if i == 0 else target.add_(values)
-        if columns is not None and formed:
-            shift = columns.start - formed[0][1].start
-            matrix = matrix[:, shift : shift + columns.stop - columns.start]
-        return Rows(matrix, lengths, tuple(outers))
+            if columns is None and key in self.factored:
+                factors.append((place, cast("Factored", owned[0]).changed(Tensor.cpu)))
+                continue
+            wanted = place if columns is None else _common(place, columns)
+            if wanted is None:
+                continue
+            stop = start + wanted.stop - wanted.start
+            own = slice(wanted.start - place.start, wanted.stop - place.start)
+            _fill(matrix[:, start:stop], owned, own)
+            start = stop
+        return Rows(matrix, lengths, tuple(factors))
+
+
+def _common(place: slice, columns: slice) -> slice | None:
+    start, stop = max(place.start, columns.start), min(place.stop, columns.stop)
+    return slice(start, stop) if start < stop else None
+
+
+def _fill(target: Tensor, parts: list[Part], columns: slice) -> None:
+    """The sum of the parts' gradients; none means that the loss does not depend on the parameter."""
+    if not parts:
+        target.zero_()
+    for i, part in enumerate(parts):
+        values = part.formed().reshape(len(target), -1)[:, columns]
+        if i == 0:
+            target.copy_(values)
+        else:
+            target += values.to(target.device)
 
 
 def _plan(model: Classifier) -> Plan:
@@ -190,9 +215,9 @@ def _sized(plan: Plan, batch: Batch) -> Plan:
     parts = next(plan.recording.passes(inputs, lambda logits: [torch.ones_like(logits)]))
     keys = [id(part.parameter) for part in parts]
     factored = frozenset(
-        id(part.parameter)
-        for part in parts
-        if isinstance(part, Outer) and part.factoring_pays and keys.count(id(part.parameter)) == 1
+        key
+        for key, part in zip(keys, parts, strict=True)
+        if isinstance(part, (Outer, Lookup)) and part.pays and keys.count(key) == 1
     )
     volume = plan.recording.recorder.volume / len(batch.labels)
     size = max(8, min(1024, int(VOLUME / max(volume, 1))))
@@ -220,14 +245,9 @@ def _said(model: Classifier, road: str) -> None:
     )
 
 
-def _pieces(batch: Batch, size: int) -> Iterator[Batch]:
-    for start in range(0, len(batch.labels), size):
-        stop = min(start + size, len(batch.labels))
-        yield Batch(
-            mapped(lambda leaf, part=slice(start, stop): leaf[part], batch.inputs),  # type: ignore[misc]
-            batch.labels[start:stop],
-            batch.indices[start:stop],
-        )
+def _piece(batch: Batch, start: int, stop: int) -> Batch:
+    inputs = mapped(lambda leaf: leaf[start:stop], batch.inputs)
+    return Batch(inputs, batch.labels[start:stop], batch.indices[start:stop])
 
 
 def _by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:

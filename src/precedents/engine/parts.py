@@ -1,16 +1,21 @@
 """Parts: the gradients of one parameter for each of b instances, formed or as the factors they are made of.
 
 Inner products of factored gradients need no forming: that of two outer products is the product of the
-inner products of their factors.
+inner products of their factors, and rows of a table that only one of two instances has used add nothing.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
+GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
+
+Self = TypeVar("Self", bound="Factored")
 
 
 class Part(Protocol):
@@ -22,6 +27,26 @@ class Part(Protocol):
 
     def formed(self) -> Tensor:
         """The gradients [b, *shape of the parameter]."""
+
+
+class Factored(Part, Protocol):
+    """Gradients of one parameter that need not be formed to be multiplied."""
+
+    @property
+    def pays(self) -> bool:
+        """Whether inner products cost fewer operations by factors than by formed gradients."""
+
+    def products(self: Self, other: Self) -> Tensor:
+        """Inner products [b, b'] with the gradients of other instances."""
+
+    def squares(self) -> Tensor:
+        """Squared lengths [b]."""
+
+    def changed(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
+        """With each of its tensors changed, all of which have the instances as their first axis."""
+
+    def joined(self: Self, others: Sequence[Self]) -> Self:
+        """With the instances of others after its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +70,8 @@ class Outer:
     right: Tensor  # [b, t, i]
 
     @property
-    def factoring_pays(self) -> bool:
-        """Whether inner products cost fewer operations by factors than by formed gradients."""
+    def pays(self) -> bool:
+        """By counting: t t (o + i) against o i multiplications for each pair of instances."""
         t, o, i = self.left.shape[1], self.left.shape[2], self.right.shape[2]
         return t * t * (o + i) + OVERHEAD < o * i
 
@@ -55,27 +80,23 @@ class Outer:
         return torch.bmm(self.left.transpose(1, 2), self.right).reshape(-1, *self.parameter.shape)
 
     def products(self, other: "Outer") -> Tensor:
-        """Inner products [b, b'] with the gradients of other instances."""
+        """The products of the factors' inner products, summed over pairs of positions."""
         (a, t), (b, s) = self.left.shape[:2], other.left.shape[:2]
         lefts = self.left.flatten(0, 1) @ other.left.flatten(0, 1).T  # [a t, b s]
         lefts *= self.right.flatten(0, 1) @ other.right.flatten(0, 1).T
         return lefts if t == s == 1 else lefts.reshape(a, t, b, s).sum(dim=(1, 3))
 
     def squares(self) -> Tensor:
-        """Squared lengths [b]."""
+        """The same of each instance with itself."""
         lefts = torch.bmm(self.left, self.left.transpose(1, 2))
         return (lefts * torch.bmm(self.right, self.right.transpose(1, 2))).sum(dim=(1, 2))
 
-    def moved(self, device: str) -> "Outer":
-        """With its factors on another device."""
-        return Outer(self.parameter, self.left.to(device), self.right.to(device))
+    def changed(self, function: Callable[[Tensor], Tensor]) -> "Outer":
+        """Both factors."""
+        return Outer(self.parameter, function(self.left), function(self.right))
 
-    def doubled(self) -> "Outer":
-        """With its factors in float64."""
-        return Outer(self.parameter, self.left.double(), self.right.double())
-
-    def joined(self, others: "list[Outer]") -> "Outer":
-        """With the instances of others after its own."""
+    def joined(self, others: Sequence["Outer"]) -> "Outer":
+        """One after the other."""
         every = [self, *others]
         return Outer(self.parameter, torch.cat([p.left for p in every]), torch.cat([p.right for p in every]))
 
@@ -88,10 +109,45 @@ class Lookup:
     rows: Tensor  # [b, t], int64
     values: Tensor  # [b, t, e]
 
+    @property
+    def pays(self) -> bool:
+        """By counting: the t entries that were used against the v of the table."""
+        return GATHERING * self.rows.shape[1] < len(self.parameter)
+
     def formed(self) -> Tensor:
         """The whole table for each instance; what falls on one row adds up."""
-        v, e = self.parameter.shape
-        b = len(self.rows)
+        return self._table(self.rows, len(self.parameter))
+
+    def products(self, other: "Lookup") -> Tensor:
+        """The other's entries, weighed by this one's table of the rows that it has used."""
+        used, own = self.rows.unique(return_inverse=True)
+        e = self.values.shape[2]
+        table = self._table(own, len(used)).flatten(1).T.contiguous()  # [u e, b]
+        places = torch.full((len(self.parameter),), -1, dtype=torch.long, device=used.device)
+        places[used] = torch.arange(len(used), device=used.device)
+        theirs = places[other.rows]  # [b', t], -1 where this one has used nothing
+        entries = theirs.clamp(min=0)[..., None] * e + torch.arange(e, device=used.device)
+        weights = other.values.masked_fill((theirs < 0)[..., None], 0.0)
+        return embedding_bag(
+            entries.flatten(1), table, per_sample_weights=weights.flatten(1).contiguous(), mode="sum"
+        ).T
+
+    def squares(self) -> Tensor:
+        """What an instance's entries on the same row have in common, summed over pairs of positions."""
+        same = self.rows[:, :, None] == self.rows[:, None, :]
+        return (torch.bmm(self.values, self.values.transpose(1, 2)) * same).sum(dim=(1, 2))
+
+    def changed(self, function: Callable[[Tensor], Tensor]) -> "Lookup":
+        """The rows and the values."""
+        return Lookup(self.parameter, function(self.rows), function(self.values))
+
+    def joined(self, others: Sequence["Lookup"]) -> "Lookup":
+        """One after the other."""
+        every = [self, *others]
+        return Lookup(self.parameter, torch.cat([p.rows for p in every]), torch.cat([p.values for p in every]))
+
+    def _table(self, rows: Tensor, v: int) -> Tensor:
+        b, e = len(rows), self.values.shape[2]
         table = self.values.new_zeros(b * v, e)
-        places = self.rows + v * torch.arange(b, device=self.rows.device)[:, None]
+        places = rows + v * torch.arange(b, device=rows.device)[:, None]
         return table.index_add_(0, places.flatten(), self.values.reshape(-1, e)).reshape(b, v, e)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from precedents.engine.parts import Outer
+from precedents.engine.parts import Factored
+
+CHUNK = 4096  # squares are summed in the rows' precision up to this length, and in float64 beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +20,7 @@ class Rows:
 
     matrix: Tensor  # [b, f], the columns that are formed
     scale: Tensor  # [b], float64
-    outers: tuple[tuple[slice, Outer], ...] = ()  # columns that are not formed, by their place
+    factors: tuple[tuple[slice, Factored], ...] = ()  # columns that are not formed, by their place
 
     @classmethod
     def of(cls, vectors: "Tensor | Rows") -> "Rows":
@@ -33,46 +35,45 @@ class Rows:
     @property
     def width(self) -> int:
         """The length d of a vector."""
-        return self.matrix.shape[1] + sum(place.stop - place.start for place, _ in self.outers)
+        return self.matrix.shape[1] + sum(place.stop - place.start for place, _ in self.factors)
 
     def products(self, other: "Rows") -> Tensor:
         """Inner products [b, b'] with other rows, float64; the multiplications are in the rows' precision."""
         cross = self.matrix @ other.matrix.T
-        for (_, mine), (_, theirs) in zip(self.outers, other.outers, strict=True):
+        for (_, mine), (_, theirs) in zip(self.factors, other.factors, strict=True):
             cross += mine.products(theirs)
         return cross.double() * self.scale[:, None] * other.scale
 
     def squares(self) -> Tensor:
         """Squared lengths [b], float64."""
-        lengths = torch.linalg.vector_norm(self.matrix, dim=1, dtype=torch.double).square()
-        for _, outer in self.outers:
-            lengths = lengths + outer.squares().double()
+        whole = self.matrix.shape[1] // CHUNK * CHUNK
+        chunks = self.matrix[:, :whole].unflatten(1, (-1, CHUNK)) if whole else self.matrix[:, None, :0]
+        lengths = torch.linalg.vector_norm(chunks, dim=2).double().square().sum(dim=1)
+        lengths += torch.linalg.vector_norm(self.matrix[:, whole:], dim=1).double().square()
+        for _, factor in self.factors:
+            lengths += factor.squares().double()
         return lengths * self.scale.square()
 
     def dense(self) -> Tensor:
         """The vectors [b, d] in float64."""
-        if not self.outers:
+        if not self.factors:
             return self.matrix.double() * self.scale[:, None]
         vectors = torch.empty(len(self), self.width, dtype=torch.double)
         formed = torch.ones(self.width, dtype=torch.bool)
-        for place, outer in self.outers:
-            vectors[:, place] = outer.formed().flatten(1).double()
+        for place, factor in self.factors:
+            vectors[:, place] = factor.formed().flatten(1).double()
             formed[place] = False
         vectors[:, formed] = self.matrix.double()
         return vectors * self.scale[:, None]
 
     def doubled(self) -> "Rows":
         """The same rows with everything in float64."""
-        outers = tuple((place, outer.doubled()) for place, outer in self.outers)
-        return Rows(self.matrix.double(), self.scale, outers)
+        factors = tuple((place, factor.changed(_double)) for place, factor in self.factors)
+        return Rows(self.matrix.double(), self.scale, factors)
 
-    def part(self, start: int, stop: int) -> "Rows":
-        """Some consecutive rows."""
-        outers = tuple(
-            (place, Outer(outer.parameter, outer.left[start:stop], outer.right[start:stop]))
-            for place, outer in self.outers
-        )
-        return Rows(self.matrix[start:stop], self.scale[start:stop], outers)
+
+def _double(values: Tensor) -> Tensor:
+    return values.double() if values.is_floating_point() else values
 
 
 def joined(blocks: Sequence[Rows]) -> Rows:
@@ -80,10 +81,14 @@ def joined(blocks: Sequence[Rows]) -> Rows:
     first, *rest = blocks
     if not rest:
         return first
-    outers = tuple(
-        (place, outer.joined([block.outers[i][1] for block in rest]))
-        for i, (place, outer) in enumerate(first.outers)
-    )
-    return Rows(
-        torch.cat([block.matrix for block in blocks]), torch.cat([block.scale for block in blocks]), outers
+    scale = torch.cat([block.scale for block in blocks])
+    return Rows(torch.cat([block.matrix for block in blocks]), scale, joined_factors(blocks))
+
+
+def joined_factors(blocks: Sequence[Rows]) -> tuple[tuple[slice, Factored], ...]:
+    """The factors of consecutive blocks, one after the other."""
+    first, *rest = blocks
+    return tuple(
+        (place, factor.joined([block.factors[i][1] for block in rest]))
+        for i, (place, factor) in enumerate(first.factors)
     )
