@@ -59,9 +59,9 @@ class Unrolled(nn.Module):
         weights = [self._weights(layer, d) for d in both]
         into, across = (torch.stack([w[k].T for w in weights]) for k in (0, 1))  # [d, i, g], [d, h, g]
         pre = torch.matmul(towards, into)  # [t, d, b, g]
-        shift = (
-            [torch.stack([w[k] for w in weights])[:, None] for k in (2, 3)] if len(weights[0]) == 4 else None
-        )
+        shifts: list[Tensor | None] = [None, None]
+        if len(weights[0]) == 4:
+            shifts = [torch.stack([w[k] for w in weights])[:, None] for k in (2, 3)]  # [d, 1, g]
         scan = {nn.LSTM: _lstm, nn.GRU: _gru, nn.RNN: _rnn}[type(self.settings[0])]
         pre = pre if shifts[0] is None else pre + shifts[0]
         hiddens, ends, gates = scan(self.settings[0], pre, across, shifts[1], states, seen)
