@@ -9,8 +9,7 @@ from typing import Protocol, TypeVar
 
 from torch import Tensor
 
-from precedents.data import Batch, Examples
-from precedents.engine.memory import available, rows_per_block
+from precedents.data import Batch, Examples, InMemory
 from precedents.engine.rows import Rows
 from precedents.model import Classifier
 from precedents.runtime.kept import Kept
@@ -44,18 +43,18 @@ class Evidence:
 
     def rows(self, features: Features, examples: Examples) -> Iterator[tuple[range, Rows]]:
         """Feature vectors of consecutive instances, with their places."""
-        size = rows_per_block(self.width(features))
+        size = self.model.budget.rows(self.width(features), self.model.number)
         for start in tracked(range(0, len(examples), size), getattr(features, "__name__", "features")):
             places = range(start, min(start + size, len(examples)))
             yield places, Rows.of(features(self.model, examples.take(places)))
 
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
-        """The same of the training set; computed once if a quarter of the free memory holds them."""
+        """The same of the training set; computed once if the budget holds them."""
         key = ("rows", features)
         if key in self.kept:
             yield from self.kept.get(key)
             return
-        keep = 4 * len(self.train) * self.width(features) <= available() // 4
+        keep = self.model.budget.keeps(self.model.number * len(self.train) * self.width(features))
         blocks = []
         for places, rows in self.rows(features, self.train):
             if keep:
@@ -63,3 +62,9 @@ class Evidence:
             yield places, rows
         if keep:
             self.once(key, lambda: blocks)
+
+    def groups(self, features: Features, cases: Examples) -> Iterator[Examples]:
+        """The cases in groups whose features take no more than a third of the budget."""
+        size = max(1, self.model.budget.bytes // (3 * self.model.number * self.width(features)))
+        for batch in cases.batches(size):
+            yield Examples(InMemory(batch.inputs), batch.labels)

@@ -176,7 +176,8 @@ class Explainer:
     `metric` is one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
     `hidden` names modules whose outputs are the hidden layers, `vectorise` turns inputs into vectors for
     the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
-    sees: an image array, a text or a mapping of named values.
+    sees: an image array, a text or a mapping of named values. `memory` is how much may be used, in bytes or
+    as "2 GB"; half of what is free without it.
     """
 
     def __init__(
@@ -189,10 +190,11 @@ class Explainer:
         vectorise: Vectorise | None = None,
         classes: Sequence[str] | None = None,
         render: Render | None = None,
+        memory: int | str | None = None,
     ) -> None:
         train = Examples.of(train)
         if not isinstance(model, Classifier):
-            model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise)
+            model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise, memory=memory)
         if classes is not None and len(classes) != model.classes:
             raise InputError(
                 f"There are {len(classes)} class names, but the model has {model.classes} outputs."

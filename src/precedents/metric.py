@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from precedents import features as feature_maps
 from precedents import preconditioners, similarities
 from precedents.data import Examples
-from precedents.engine.memory import NUMBER, required
 from precedents.errors import InputError
 from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
@@ -22,6 +21,7 @@ from precedents.preconditioners._inverse import Inverse, Preconditioner
 from precedents.preconditioners.identity import identity
 from precedents.ranking import TopK, checked_k, top_k
 from precedents.registry import Registry, written
+from precedents.runtime.memory import NUMBER
 
 Similarity = Callable[[Kernel], Tensor]
 
@@ -88,20 +88,26 @@ class Relevance:
         """The inner products of the cases with consecutive blocks of the training set, in order."""
         return self.inverse.kernels(self.evidence, self.metric.features, cases)
 
-    def blocks(self, cases: Examples) -> Iterator[Tensor]:
-        """Relevance [m, b] for consecutive batches of the training set, in order, float64."""
-        return (self.metric.similarity(kernel) for kernel in self.kernels(cases))
-
     def scores(self, cases: Examples) -> Tensor:
         """The full matrix [m, n], float64; cases are rows."""
         m, n = len(cases), len(self.evidence.train)
-        required(
-            2 * NUMBER * m * n,
-            f"The score matrix [{m}, {n}]",
-            "Ask for fewer cases at a time, or explain(k=...).",
+        self.evidence.model.budget.required(
+            2 * NUMBER * m * n, f"The score matrix [{m}, {n}]", "Ask for fewer cases, or explain(k=...)."
         )
-        return torch.cat(list(self.blocks(cases)), dim=1)
+        matrix = torch.empty(m, n, dtype=torch.double)
+        start = 0
+        for group in self.evidence.groups(self.metric.features, cases):
+            column, stop = 0, start + len(group)
+            for kernel in self.kernels(group):
+                block = self.metric.similarity(kernel)
+                matrix[start:stop, column : column + block.shape[1]] = block
+                column += block.shape[1]
+            start = stop
+        return matrix
 
     def top(self, cases: Examples, k: int) -> TopK:
         """The k most relevant training instances of each case; the full matrix is never held."""
-        return top_k(self.blocks(cases), checked_k(k, len(self.evidence.train)))
+        checked_k(k, len(self.evidence.train))
+        groups = self.evidence.groups(self.metric.features, cases)
+        every = [top_k(map(self.metric.similarity, self.kernels(group)), k) for group in groups]
+        return TopK(torch.cat([top.indices for top in every]), torch.cat([top.scores for top in every]))

@@ -19,6 +19,7 @@ from precedents.data import Batch, Examples, checked_range
 from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
 from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
 from precedents.runtime.kept import Kept
+from precedents.runtime.memory import NUMBER, Budget
 
 Vectorise = Callable[[Inputs], Tensor]
 
@@ -42,6 +43,7 @@ class Classifier:
     head: str | None  # the name of the one Linear that holds all trainable parameters, if so
     sample: Inputs = field(repr=False)  # the first instances, to try things on
     vectorise: Vectorise | None = None
+    budget: Budget = field(default_factory=Budget)
     kept: Kept = field(default_factory=Kept, init=False, repr=False)
 
     @classmethod
@@ -52,17 +54,19 @@ class Classifier:
         *,
         hidden: Sequence[str] | None = None,
         vectorise: Vectorise | None = None,
+        memory: int | str | None = None,
     ) -> "Classifier":
         """Learns the module's outputs and hidden layers from a first look at the training set.
 
         `hidden` names the modules whose outputs are the hidden layers; without it they are what each
         layer with a weight matrix receives from the ones before it, and the last states of recurrent ones.
+        `memory` is how much may be used, in bytes or as "2 GB"; half of what is free without it.
         """
         if not isinstance(module, nn.Module):
             raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
         copy = _copy(module).eval()
         batch = train.take(range(min(2, len(train))))
-        draft = cls(copy, 0, (), None, batch.inputs, vectorise)
+        draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
         logits = _first_look(draft, batch.inputs)
         trace = _traced(draft, batch.inputs)
         model = replace(
@@ -91,6 +95,11 @@ class Classifier:
     def size(self) -> int:
         """The number of trainable parameters."""
         return sum(p.numel() for p in self.parameters.values())
+
+    @property
+    def number(self) -> int:
+        """The bytes of one number in the model's precision."""
+        return next((p.element_size() for p in self.module.parameters() if p.is_floating_point()), NUMBER)
 
     def placed(self, inputs: Inputs) -> Inputs:
         """The inputs on the model's device, floating point ones in the model's precision."""

@@ -41,6 +41,7 @@ class Trial:
         subclasses: tuple[Any, Any] | None = None,
         retrain: Retrain | None = None,
         fresh: Fresh | None = None,
+        memory: int | str | None = None,
     ) -> "Trial":
         """A trial of the metrics on this model, with the instances of `test` as cases.
 
@@ -50,7 +51,7 @@ class Trial:
         """
         train, test = Examples.of(train), Examples.of(test, "test set")
         if not isinstance(model, Classifier):
-            model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise)
+            model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise, memory=memory)
         checked_range(test.labels, model.classes, "test set")
         pair = None
         if subclasses is not None:

@@ -95,7 +95,14 @@ class Plan:
     recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
     vectorised: bool = True
     factored: frozenset[int] = frozenset()  # the parameters whose gradients are kept as factors
-    size: int = 64  # instances per pass
+    volume: float = VOLUME / 64  # numbers that come back to the layers for one instance
+
+    @property
+    def size(self) -> int:
+        """Instances per pass: what stays near the processor, and an eighth of the budget at most."""
+        near = max(8, min(1024, int(VOLUME / max(self.volume, 1))))
+        passes = self.model.budget.bytes // int(8 * 4 * self.model.number * max(self.volume, 1))
+        return max(1, min(near, passes))
 
     def width(self, columns: slice | None) -> int:
         """How many columns are formed."""
@@ -220,8 +227,7 @@ def _sized(plan: Plan, batch: Batch) -> Plan:
         if isinstance(part, (Outer, Lookup)) and part.pays and keys.count(key) == 1
     )
     volume = plan.recording.recorder.volume / len(batch.labels)
-    size = max(8, min(1024, int(VOLUME / max(volume, 1))))
-    return Plan(plan.model, plan.places, plan.recording, factored=factored, size=size)
+    return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume)
 
 
 def _first(plan: Plan, batch: Batch) -> Tensor:

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from precedents.data import Examples
 from precedents.engine.gradients import fisher_rows, loss_gradients
-from precedents.engine.memory import available, rows_per_block
 from precedents.engine.rows import Rows
 from precedents.model import Classifier
+from precedents.runtime.memory import NUMBER
 from precedents.runtime.progress import tracked
 
 BLOCK = 1024  # rows or columns of a product at a time
@@ -21,20 +21,19 @@ def exact_products(left: Rows, right: Rows) -> Tensor:
     return left.doubled().products(right.doubled())
 
 
-def gradient_gram(model: Classifier, train: Examples, limit: int | None = None) -> Tensor:
+def gradient_gram(model: Classifier, train: Examples) -> Tensor:
     """T = G G^T [n, n] of the loss gradients, in float64.
 
-    When the gradients do not fit into half of the free memory, the parameters are taken in slices, with
-    one pass over the data for each: no matrix of all instances by all parameters is ever held.
+    When the gradients do not fit into the budget, the parameters are taken in slices, with one pass over
+    the data for each: no matrix of all instances by all parameters is ever held.
     """
     n, p = len(train), model.size
-    number = next(iter(model.parameters.values())).element_size()
-    limit = available() // 2 if limit is None else limit
-    width = max(1, min(p, limit // (number * n)))
+    model.budget.required(2 * NUMBER * n * n, f"The Gram matrix of {n} instances", "Use fewer instances.")
+    width = max(1, min(p, (model.budget.bytes - 2 * NUMBER * n * n) // (2 * model.number * n)))
     gram = torch.zeros(n, n, dtype=torch.double)
     slices = [slice(start, min(start + width, p)) for start in range(0, p, width)]
     for columns in tracked(slices, "Gram matrix"):
-        size = rows_per_block(columns.stop - columns.start)
+        size = model.budget.rows(columns.stop - columns.start, model.number)
         batches = list(train.batches(size))
         rows, lengths = None, []
         for batch in tracked(batches, "gradients"):
@@ -70,7 +69,7 @@ def fisher_factor(model: Classifier, train: Examples) -> Tensor:
 
 def _gathered(model: Classifier, train: Examples) -> Iterator[Tensor]:
     """The rows of the true Fisher in blocks large enough for a fast product."""
-    batches = list(train.batches(rows_per_block(model.size * model.classes)))
+    batches = list(train.batches(model.budget.rows(model.size * model.classes)))
     held: list[Tensor] = []
     for batch in tracked(batches, "Gauss-Newton"):
         for rows in fisher_rows(model, batch):

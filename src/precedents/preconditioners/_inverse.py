@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from precedents.data import Examples
-from precedents.engine.memory import NUMBER, available
 from precedents.errors import InputError, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
+from precedents.runtime.memory import NUMBER
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Coordinates(Protocol):
 def coordinate_kernels(
     inverse: Coordinates, evidence: Evidence, features: Features, cases: Examples
 ) -> Iterator[Kernel]:
-    """Kernels by coordinates; the training set's are kept if a third of the free memory holds them."""
+    """Kernels by coordinates; the training set's are kept if they fit."""
     weights = inverse.weights
     every = [inverse.coordinates(rows.dense()) for _, rows in evidence.rows(features, cases)]
     case = torch.cat(every)
@@ -103,7 +103,7 @@ def coordinate_kernels(
             block = inverse.coordinates(rows.dense())
             yield block, (block.square() if weights is None else block.square() * weights).sum(dim=1)
 
-    fits = NUMBER * len(evidence.train) * evidence.width(features) < available() // 3
+    fits = evidence.model.budget.keeps(NUMBER * len(evidence.train) * evidence.width(features))
     key = ("coordinates", inverse, features)
     source = evidence.once(key, lambda: list(blocks())) if fits or key in evidence.kept else blocks()
     for block, train_sq in source:

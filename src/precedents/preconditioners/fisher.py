@@ -9,7 +9,6 @@ from torch import Tensor
 
 from precedents.data import Examples
 from precedents.engine.gram import exact_products, fisher_factor, fisher_matrix, gradient_gram
-from precedents.engine.memory import NUMBER, available, readable
 from precedents.engine.rows import joined
 from precedents.errors import InputError
 from precedents.evidence import Evidence, Features
@@ -26,6 +25,7 @@ from precedents.preconditioners._inverse import (
     low_rank_description,
     spectrum,
 )
+from precedents.runtime.memory import NUMBER
 
 Kind = Literal["empirical", "true", "mean_gradient"]
 SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
@@ -114,12 +114,10 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
     model, train = evidence.model, evidence.train
     n, rows, p = len(train), len(train) * (model.classes - 1), model.size
     primal, dual = 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)
-    if min(primal, dual) > available():
-        raise InputError(
-            f"The {kind} matrix needs {readable(min(primal, dual))}, but {readable(available())} of memory are "
-            f"free. Use fewer training instances, InverseFisher() or InverseHessian(kind='ekfac')."
-        )
-    if p <= rows or primal <= dual:
+    model.budget.required(
+        min(primal, dual), f"The {kind} matrix", "Use fewer training instances, or a Fisher metric."
+    )
+    if primal <= dual:
         matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
     factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)

@@ -6,12 +6,12 @@ from typing import Literal, get_args
 from torch import Tensor
 
 from precedents.engine.hessian import exact_hessian, linear_hessian
-from precedents.engine.memory import NUMBER, required
 from precedents.errors import InputError
 from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
 from precedents.preconditioners._inverse import Inverse, Spectrum, absolute, spectrum
 from precedents.preconditioners.fisher import true_fisher
+from precedents.runtime.memory import NUMBER
 
 Kind = Literal["auto", "exact", "gauss_newton"]
 Negative = Literal["drop", "keep"]
@@ -55,7 +55,7 @@ class InverseHessian:
 
 def _dense(evidence: Evidence) -> Tensor:
     p = evidence.model.size
-    required(
+    evidence.model.budget.required(
         4 * NUMBER * p * p,
         f"The exact Hessian of {p} parameters",
         "Use InverseHessian(kind='gauss_newton'), or a Fisher metric.",
