@@ -17,6 +17,7 @@ from precedents.model import Classifier, Vectorise
 from precedents.paper import metric as metric_of
 from precedents.paper import name_of
 from precedents.ranking import TopK
+from precedents.runtime.cost import Estimate
 from precedents.views.sheet import Cell, Strip, figure, page
 from precedents.views.shown import Render, shown
 
@@ -231,6 +232,10 @@ class Explainer:
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
         return self.relevance.scores(self._cases(x, labels))
+
+    def estimate(self, m: int = 1) -> Estimate:
+        """Time, memory and disk that explaining m cases will take, from a trial on a few instances."""
+        return self.relevance.estimate(m)
 
     def _cases(self, x: Any, labels: Any) -> Examples:
         evidence = self.relevance.evidence

@@ -21,6 +21,7 @@ from precedents.preconditioners._inverse import Inverse, Preconditioner
 from precedents.preconditioners.identity import identity
 from precedents.ranking import TopK, checked_k, top_k
 from precedents.registry import Registry, written
+from precedents.runtime.cost import Estimate, elapsed, speed
 from precedents.runtime.memory import NUMBER
 
 Similarity = Callable[[Kernel], Tensor]
@@ -87,6 +88,20 @@ class Relevance:
     def kernels(self, cases: Examples) -> Iterator[Kernel]:
         """The inner products of the cases with consecutive blocks of the training set, in order."""
         return self.inverse.kernels(self.evidence, self.metric.features, cases)
+
+    def estimate(self, m: int) -> Estimate:
+        """What the relevance to m cases will take, from a trial on a few instances."""
+        evidence, features = self.evidence, self.metric.features
+        model, n, width = evidence.model, len(evidence.train), evidence.width(features)
+        few = evidence.train.take(range(min(n, 64)))
+        single = elapsed(lambda: features(model, few)) / len(few.labels)
+        cost = self.metric.preconditioner.cost(evidence, m)
+        seconds = (n + m + cost.passes * n) * single + cost.flops / speed(torch.double)
+        seconds += 2.0 * n * m * width / speed(torch.float32 if model.number == 4 else torch.double)
+        held = model.number * width * (m + model.budget.rows(width, model.number))
+        kept = model.number * n * width
+        memory = cost.bytes + min(held, model.budget.bytes) + (kept if model.budget.keeps(kept) else 0)
+        return Estimate(seconds, memory)
 
     def scores(self, cases: Examples) -> Tensor:
         """The full matrix [m, n], float64; cases are rows."""

@@ -58,13 +58,13 @@ def roots(logits: Tensor) -> list[Tensor]:
 def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None) -> Rows:
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
     plan = planned(model)
-    b = len(batch.labels)
+    b, size = len(batch.labels), plan.size
     matrix = torch.empty(b, plan.width(columns), dtype=next(iter(model.parameters.values())).dtype)
     blocks: list[Rows] = []
-    for start in range(0, b, plan.size):
-        piece = _piece(batch, start, start + plan.size)
+    for start in range(0, b, size):
+        piece = _piece(batch, start, start + size)
         cotangents = partial(_single_residual, piece.labels)
-        blocks += plan.pulled_back(piece, cotangents, columns, matrix[start : start + plan.size])
+        blocks += plan.pulled_back(piece, cotangents, columns, matrix[start : start + size])
     return Rows(matrix, torch.cat([block.scale for block in blocks]), joined_factors(blocks))
 
 
@@ -75,8 +75,9 @@ def _single_residual(labels: Tensor, logits: Tensor) -> list[Tensor]:
 def fisher_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
     """Rows [b, parameters], c - 1 times, float64: their squares sum to the true Fisher of the instances."""
     plan = planned(model)
-    for start in range(0, len(batch.labels), plan.size):
-        piece = _piece(batch, start, start + plan.size)
+    size = plan.size
+    for start in range(0, len(batch.labels), size):
+        piece = _piece(batch, start, start + size)
         for rows in plan.pulled_back(piece, roots, slice(0, model.size)):
             yield rows.dense()
 

@@ -12,6 +12,7 @@ from precedents.data import Examples
 from precedents.errors import InputError, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
+from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
 
@@ -71,6 +72,9 @@ class Preconditioner(Hashable, Protocol):
 
     def fit(self, evidence: Evidence) -> Inverse:
         """M^-1 for this model and training set."""
+
+    def cost(self, evidence: Evidence, m: int) -> Cost:
+        """What fitting it and weighing the training set and m cases by it will cost."""
 
 
 class Coordinates(Protocol):

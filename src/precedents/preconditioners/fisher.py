@@ -25,6 +25,7 @@ from precedents.preconditioners._inverse import (
     low_rank_description,
     spectrum,
 )
+from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
 Kind = Literal["empirical", "true", "mean_gradient"]
@@ -65,6 +66,17 @@ class InverseFisher:
         gram = evidence.once("gram", lambda: gradient_gram(evidence.model, evidence.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
         return Dual(gram, damped_root(gram.clone(), n * ridge), ridge, p, evidence)
+
+    def cost(self, evidence: Evidence, m: int) -> Cost:
+        """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
+        n, p = len(evidence.train), evidence.model.size
+        if self.kind == "true":
+            return true_fisher_cost(evidence, m)
+        if self.kind == "mean_gradient":
+            return Cost(flops=4.0 * (n + m) * p, passes=1)
+        if p <= n:
+            return Cost(flops=2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, bytes=3 * NUMBER * p * p)
+        return Cost(flops=n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, passes=1, bytes=3 * NUMBER * n * n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,16 +124,34 @@ class Dual:
 def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
     """The expected outer product of gradients over the model's own labels; the Gauss-Newton matrix."""
     model, train = evidence.model, evidence.train
-    n, rows, p = len(train), len(train) * (model.classes - 1), model.size
-    primal, dual = 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)
+    n, p = len(train), model.size
+    primal, dual = _true_fisher_bytes(evidence)
     model.budget.required(
-        min(primal, dual), f"The {kind} matrix", "Use fewer training instances, or a Fisher metric."
+        min(primal, dual),
+        f"The {kind} matrix of {p} parameters and {n} instances",
+        "Use fewer training instances, a Fisher metric, or cosine:gradient/ekfac.",
     )
     if primal <= dual:
         matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
     factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
     return LowRankPlusRidge(factor, absolute(damping, float(factor.square().sum()) / p), kind)
+
+
+def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
+    """In the smaller of the primal and the dual."""
+    model, n = evidence.model, len(evidence.train)
+    rows, p = n * (model.classes - 1), model.size
+    primal, dual = _true_fisher_bytes(evidence)
+    small, large = (p, rows) if primal <= dual else (rows, p)
+    flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
+    return Cost(flops=flops, passes=model.classes - 1, bytes=min(primal, dual))
+
+
+def _true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:
+    """In the primal and in the dual."""
+    rows, p = len(evidence.train) * (evidence.model.classes - 1), evidence.model.size
+    return 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)
 
 
 def whole(matrix: Tensor, damping: float, kind: str) -> Inverse:

@@ -9,8 +9,10 @@ from precedents.engine.hessian import exact_hessian, linear_hessian
 from precedents.errors import InputError
 from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
+from precedents.model import Classifier
 from precedents.preconditioners._inverse import Inverse, Spectrum, absolute, spectrum
-from precedents.preconditioners.fisher import true_fisher
+from precedents.preconditioners.fisher import true_fisher, true_fisher_cost
+from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
 Kind = Literal["auto", "exact", "gauss_newton"]
@@ -41,7 +43,7 @@ class InverseHessian:
     def fit(self, evidence: Evidence) -> Inverse:
         """The inverse, with its spectrum where the matrix is held whole."""
         model = evidence.model
-        exact = self.kind == "exact" or (self.kind == "auto" and (model.head or model.size <= EXACT))
+        exact = self._is_exact(model)
         if model.head is None and not exact:
             key = ("gauss-newton", self.damping)
             return evidence.once(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
@@ -51,6 +53,20 @@ class InverseHessian:
         keep = self.negative == "keep"
         ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
         return Spectrum(vectors, values, ridge, kind, keep)
+
+    def cost(self, evidence: Evidence, m: int) -> Cost:
+        """Of the exact Hessian row by row or in closed form, or of the Gauss-Newton matrix."""
+        model, n, p = evidence.model, len(evidence.train), evidence.model.size
+        if model.head is None and not self._is_exact(model):
+            return true_fisher_cost(evidence, m)
+        solved = 10.0 * p**3 + 2.0 * (n + m) * p * p
+        if model.head is not None:
+            return Cost(flops=n * p * p + solved, passes=1, bytes=4 * NUMBER * p * p)
+        return Cost(flops=solved, passes=4 * p, bytes=4 * NUMBER * p * p)
+
+    def _is_exact(self, model: Classifier) -> bool:
+        small = model.head is not None or model.size <= EXACT
+        return self.kind == "exact" or (self.kind == "auto" and small)
 
 
 def _dense(evidence: Evidence) -> Tensor:

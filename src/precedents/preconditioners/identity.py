@@ -11,6 +11,7 @@ from precedents.engine.rows import joined
 from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
 from precedents.preconditioners._inverse import Description, Inverse
+from precedents.runtime.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class Identity:
     def fit(self, evidence: Evidence) -> Inverse:  # noqa: ARG002
         """The identity matrix."""
         return Unchanged()
+
+    def cost(self, evidence: Evidence, m: int) -> Cost:  # noqa: ARG002
+        """Nothing."""
+        return Cost()
 
 
 @dataclass(frozen=True)

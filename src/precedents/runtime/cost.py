@@ -1,0 +1,49 @@
+"""What work will cost: operations, passes over the training set, and bytes; as time on this machine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import torch
+
+from precedents.runtime.memory import readable
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a step needs."""
+
+    flops: float = 0.0  # multiplications and additions in float64
+    passes: float = 0.0  # forward and backward passes over the training set
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run is expected to take, before it starts."""
+
+    seconds: float
+    memory: int  # bytes
+    disk: int = 0  # bytes
+
+    def __str__(self) -> str:
+        minutes, seconds = divmod(self.seconds, 60)
+        time = f"{self.seconds:.2g} seconds" if minutes < 1 else f"{minutes:.0f} min {seconds:.0f} s"
+        return f"about {time}, {readable(self.memory)} of memory, {readable(self.disk)} on disk"
+
+
+def speed(dtype: torch.dtype) -> float:
+    """Operations per second of a matrix product on this machine."""
+    left = torch.ones(512, 2048, dtype=dtype)
+    left @ left.T
+    return 2 * 512 * 512 * 2048 / elapsed(lambda: left @ left.T)
+
+
+def elapsed(work: Callable[[], object], times: int = 3) -> float:
+    """Seconds of the fastest of a few runs."""
+    best = float("inf")
+    for _ in range(times):
+        began = perf_counter()
+        work()
+        best = min(best, perf_counter() - began)
+    return best
