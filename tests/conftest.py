@@ -1,14 +1,19 @@
 """One small trained world: 45 training instances, 12 cases, 3 classes, and models in float64."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from hypothesis import settings
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from precedents import Classifier, Examples, Trial
 from precedents.evidence import Evidence
+
+settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.load_profile("steady")
+torch.set_num_threads(1)  # for matrices this small, more threads only wait for each other
 
 Pair = tuple[Tensor, Tensor]
 
@@ -44,6 +49,14 @@ def retrained(merged: Examples, seed: int) -> nn.Module:
     """A model like the world's, trained on two classes."""
     batch = merged.take(range(len(merged)))
     return trained(lambda: mlp(classes=2), (batch.inputs, batch.labels), seed=seed)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> Iterator[None]:
+    """Every test draws the same numbers, whatever ran before it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 @pytest.fixture(scope="session")

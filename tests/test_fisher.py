@@ -5,8 +5,9 @@ import torch
 
 from precedents import Classifier, Explainer, InputError, InverseFisher
 from precedents.evidence import Evidence
-from precedents.preconditioners._inverse import LowRankPlusRidge, Spectrum, ridge, spectrum
-from precedents.preconditioners.fisher import fisher
+from precedents.features.gradient import gradient
+from precedents.preconditioners._inverse import LowRankPlusRidge, Spectrum, Triangular, absolute, spectrum
+from precedents.preconditioners.fisher import Dual, fisher, whole
 
 
 def inverted(matrix: np.ndarray, damping: float) -> np.ndarray:
@@ -51,17 +52,39 @@ def test_fisher_of_a_linear_model_is_in_the_primal(linear, examples, train) -> N
 
 
 def test_fisher_of_the_network_is_in_the_dual(evidence) -> None:
-    assert isinstance(fisher.fit(evidence), LowRankPlusRidge)
+    assert isinstance(fisher.fit(evidence), Dual)
 
 
-def test_the_dual_equals_the_primal_of_the_same_gradients(evidence) -> None:
-    dual = fisher.fit(evidence)
-    matrix = dual.factor.T @ dual.factor
+def test_all_forms_of_the_same_gradients_agree(evidence) -> None:
+    gradients = torch.cat([rows.dense() for _, rows in evidence.train_rows(gradient)])
+    factor = gradients / len(gradients) ** 0.5
+    matrix = factor.T @ factor
+    ridge = absolute(1e-3, float(matrix.diagonal().mean()))
     values, vectors = spectrum(matrix)
-    primal = Spectrum(vectors, values.clamp(min=0), ridge(1e-3, matrix.diagonal()), "empirical Fisher")
-    rows = dual.factor[:12]
-    expected = primal.solve(rows)
-    torch.testing.assert_close(dual.solve(rows), expected, rtol=1e-8, atol=1e-8 * float(expected.abs().max()))
+    primal = Spectrum(vectors, values.clamp(min=0), ridge, "").solve(gradients)
+    scale = float(primal.abs().max())
+    for other in (fisher.fit(evidence), LowRankPlusRidge(factor, ridge, "")):
+        torch.testing.assert_close(other.solve(gradients), primal, rtol=1e-8, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize("kind", ["empirical", "true", "mean_gradient"])
+def test_kernels_are_the_inner_products_under_the_solution(kind, evidence, examples) -> None:
+    inverse = InverseFisher(kind=kind).fit(evidence)
+    (kernel,) = inverse.kernels(evidence, gradient, examples)
+    gradients = torch.cat([rows.dense() for _, rows in evidence.train_rows(gradient)])
+    expected = gradients @ inverse.solve(gradients).T
+    scale = float(expected.abs().max())
+    torch.testing.assert_close(kernel.cross, expected, rtol=1e-8, atol=1e-9 * scale)
+    torch.testing.assert_close(kernel.case_sq, expected.diagonal(), rtol=1e-8, atol=1e-9 * scale)
+    torch.testing.assert_close(kernel.train_sq, expected.diagonal(), rtol=1e-8, atol=1e-9 * scale)
+
+
+def test_a_large_matrix_is_inverted_without_its_spectrum() -> None:
+    rows = torch.randn(300, 1600, dtype=torch.double)
+    inverse = whole(rows.T @ rows, 1e-2, "")
+    assert isinstance(inverse, Triangular)
+    damped = rows.T @ rows + inverse.ridge * torch.eye(1600, dtype=torch.double)
+    torch.testing.assert_close(inverse.solve(rows[:5] @ damped), rows[:5], rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +108,10 @@ def test_the_description_is_right_against_the_dense_matrix(evidence, model, trai
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match="kind is 'full'. Use one of: empirical, true, mean_gradient"):
+    with pytest.raises(InputError, match=r"kind is 'full'. Use one of: empirical, true, mean_gradient"):
         InverseFisher(kind="full")
 
 
 def test_damping_of_zero_is_refused(model, train, cases) -> None:
-    with pytest.raises(InputError, match="must be positive"):
+    with pytest.raises(InputError, match=r"must be positive"):
         Explainer(model, train, "cosine:gradient/fisher(damping=0)").scores(cases)

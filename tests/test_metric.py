@@ -90,7 +90,7 @@ def test_l2_is_minus_the_squared_distance_of_the_same_kernel(cos, dot, model, tr
     squares = gram.diagonal()
     ours = Explainer(model, train, cos.replace("cos", "l2")).scores(train[0], labels=train[1])
     expected = 2 * gram - squares[:, None] - squares
-    torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-12 * float(squares.max()))
+    torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-9 * float(squares.max()))
 
 
 def test_rif_of_a_linear_model_is_the_cosine_of_if(linear, train) -> None:
@@ -151,7 +151,7 @@ def test_a_text_that_writes_no_metric_is_refused_with_what_to_write(text, messag
 
 
 def test_an_unknown_part_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="Known: .*cosine, dot, l2"):
+    with pytest.raises(UnknownNameError, match=r"Known: .*cosine, dot, l2"):
         Metric.read("jaccard:gradient")
 
 
@@ -159,14 +159,14 @@ def test_an_unknown_part_lists_the_known_ones() -> None:
 @pytest.mark.parametrize("features", ["inputs", "last_hidden", "all_hidden"])
 def test_curvature_acts_on_gradients_only(features, preconditioner) -> None:
     plain = Metric.read(f"cosine:{features}")
-    with pytest.raises(InputError, match=f"acts on the features gradient, not on {features}"):
+    with pytest.raises(InputError, match=rf"acts on the features gradient, not on {features}"):
         Metric(plain.features, plain.similarity, preconditioner)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "l2"])
 def test_lengths_under_an_indefinite_inverse_are_refused(similarity, model, train, cases) -> None:
     explainer = Explainer(model, train, f"{similarity}:gradient/hessian(negative=keep)")
-    with pytest.raises(IndefiniteKernelError, match="indefinite.*negative='drop'"):
+    with pytest.raises(IndefiniteKernelError, match=r"indefinite.*negative='drop'"):
         explainer.scores(cases)
 
 
@@ -247,5 +247,5 @@ def test_scores_that_do_not_fit_in_memory_are_refused_before_any_work(model, exa
     relevance = METRICS["cos_x"].fit(model, examples)
     many = examples.selected([0]).relabelled(torch.zeros(1, dtype=torch.long))
     huge = type(many)(many.source, torch.zeros(1, dtype=torch.long).expand(2**50))
-    with pytest.raises(InputError, match="The score matrix .* needs .* fewer cases"):
+    with pytest.raises(InputError, match=r"The score matrix .* needs .* fewer cases"):
         relevance.scores(huge)

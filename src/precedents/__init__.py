@@ -12,6 +12,7 @@ from precedents.errors import (
     PrecedentsError,
     UnknownNameError,
 )
+from precedents.evidence import Evidence
 from precedents.explain import Explainer, Explanation, Precedent
 from precedents.judgement import CRITERIA, Judgement, judge
 from precedents.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric, Relevance
@@ -30,6 +31,7 @@ __all__ = [
     "PRECONDITIONERS",
     "SIMILARITIES",
     "Classifier",
+    "Evidence",
     "Examples",
     "Explainer",
     "Explanation",

@@ -4,7 +4,7 @@ times what the step received. Layers, both directions and packed sequences.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,19 +17,16 @@ from precedents.engine.rules._rule import Recorder, Rule, trainable
 State = Tensor | tuple[Tensor, Tensor] | None
 
 
-class Unrolled(nn.Module):
+class Unrolled:
     """Computes what the recurrent module computes, from the same parameters, and records the gates."""
 
     def __init__(self, module: nn.LSTM | nn.GRU | nn.RNN, recorder: Recorder) -> None:
-        super().__init__()
-        self.settings, self.recorder = (module,), recorder  # in a tuple, so that it is no submodule
+        self.module, self.recorder = module, recorder
         self.directions = 2 if module.bidirectional else 1
-        for name, parameter in module.named_parameters():
-            self.register_parameter(name, parameter)
 
-    def forward(self, input: Any, hx: State = None) -> tuple[Any, Any]:
+    def __call__(self, input: Any, hx: State = None) -> tuple[Any, Any]:
         """As the module it stands for."""
-        module = self.settings[0]
+        module = self.module
         packed = isinstance(input, PackedSequence)
         x, lengths = pad_packed_sequence(input) if packed else (input, None)
         if not packed and module.batch_first:
@@ -62,9 +59,9 @@ class Unrolled(nn.Module):
         shifts: list[Tensor | None] = [None, None]
         if len(weights[0]) == 4:
             shifts = [torch.stack([w[k] for w in weights])[:, None] for k in (2, 3)]  # [d, 1, g]
-        scan = {nn.LSTM: _lstm, nn.GRU: _gru, nn.RNN: _rnn}[type(self.settings[0])]
+        scan = {nn.LSTM: _lstm, nn.GRU: _gru, nn.RNN: _rnn}[type(self.module)]
         pre = pre if shifts[0] is None else pre + shifts[0]
-        hiddens, ends, gates = scan(self.settings[0], pre, across, shifts[1], states, seen)
+        hiddens, ends, gates = scan(self.module, pre, across, shifts[1], states, seen)
         before = torch.cat([states[0][None], hiddens[:-1]]).detach()
         self.recorder.catch(gates, partial(_parts, weights, towards.detach(), before))
         outputs = torch.cat([hiddens[:, k].flip(0) if k else hiddens[:, k] for k in both], dim=-1)
@@ -75,7 +72,7 @@ class Unrolled(nn.Module):
     def _weights(self, layer: int, direction: int) -> list[nn.Parameter]:
         suffix = f"l{layer}" + ("_reverse" if direction else "")
         names = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
-        return [getattr(self, f"{name}_{suffix}") for name in names if hasattr(self, f"{name}_{suffix}")]
+        return [getattr(self.module, f"{name}_{suffix}") for name in names[: 4 if self.module.bias else 2]]
 
 
 def _states(module: nn.LSTM | nn.GRU | nn.RNN, hx: State, x: Tensor, directions: int) -> list[Tensor]:
@@ -145,8 +142,14 @@ def _parts(
                 yield Dense(own[k + 2], left.sum(dim=1))
 
 
+def _unrolled(module: Any, recorder: Recorder) -> nn.Module:
+    """The module itself, with another forward: it keeps its type and what others read from it."""
+    module.forward = Unrolled(module, recorder)
+    return cast("nn.Module", module)
+
+
 def _is_plain(module: Any) -> bool:
     return not getattr(module, "proj_size", 0)
 
 
-recurrent = Rule((nn.LSTM, nn.GRU, nn.RNN), rewritten=Unrolled, applies=_is_plain)
+recurrent = Rule((nn.LSTM, nn.GRU, nn.RNN), rewritten=_unrolled, applies=_is_plain)

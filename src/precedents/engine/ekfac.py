@@ -1,0 +1,245 @@
+"""EK-FAC: the Gauss-Newton matrix as a diagonal, in a basis made of each layer's two Kronecker factors.
+
+A layer that receives a and to whose output d comes back has the gradient d a^T. Were the two independent,
+its block of the matrix would be S ⊗ A, with S = E d d^T and A = E a a^T. The eigenvectors of S and A are
+the basis (George et al., 2018; for influence functions Grosse et al., 2023); what stands on the diagonal
+in it is computed, not assumed: the second moments of the gradients in the basis.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.nn.functional import pad
+
+from precedents.data import Batch, Examples
+from precedents.engine.gradients import VOLUME, planned, roots
+from precedents.engine.parts import Outer
+from precedents.engine.rows import Rows
+from precedents.inputs import fed
+from precedents.model import Classifier
+from precedents.runtime.memory import NUMBER
+from precedents.runtime.progress import tracked
+
+Layer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The basis for the gradients of one layer, and where they stand in a row.
+
+    The gradient of the weight is a matrix [o, i], the one of the bias another column of it: [o, j] in all.
+    """
+
+    weight: slice
+    bias: slice | None
+    left: Tensor  # [o, o], the eigenvectors of S as columns
+    right: Tensor  # [j, j], the eigenvectors of A as columns
+
+    def rotated(self, weight: Tensor | Outer, bias: Tensor | None) -> Tensor:
+        """Gradients [b, o, j] in the basis; those of the weight are [b, o i], or the factors they are made of."""
+        right = self.right if bias is None else self.right[:-1]
+        if isinstance(weight, Outer):
+            back, received = weight.left.double() @ self.left, weight.right.double() @ right
+            turned = back.transpose(1, 2) @ received
+        else:
+            turned = self.left.T @ (weight.unflatten(1, (len(self.left), -1)) @ right)
+        if bias is not None:
+            turned += (bias @ self.left)[:, :, None] * self.right[-1]
+        return turned
+
+    def placed(self, vectors: Tensor, turned: Tensor) -> None:
+        """Writes matrices [b, o, j] into their places of the rows."""
+        matrix = turned if self.bias is None else turned[:, :, :-1]
+        vectors[:, self.weight] = matrix.flatten(1)
+        if self.bias is not None:
+            vectors[:, self.bias] = turned[:, :, -1]
+
+    def taken(self, vectors: Tensor) -> Tensor:
+        """The matrices [b, o, j] at their places of the rows."""
+        matrix = vectors[:, self.weight].unflatten(1, (len(self.left), -1))
+        return matrix if self.bias is None else torch.cat([matrix, vectors[:, self.bias, None]], dim=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """An orthonormal basis Q of the parameters: Kronecker products for some layers, the axes for the rest."""
+
+    blocks: tuple[Block, ...]
+
+    def rotated(self, vectors: Tensor | Rows) -> Tensor:
+        """Q^T v for each row v, float64; factors of layers' gradients are rotated without forming these."""
+        rows = Rows.of(vectors)
+        turned = torch.empty(len(rows), rows.width, dtype=torch.double)
+        taken = free = 0  # columns of the matrix so far, and of the rows
+        for place in [*(place for place, _ in rows.factors), slice(rows.width, rows.width)]:
+            turned[:, free : place.start] = rows.matrix[:, taken : taken + place.start - free]
+            taken, free = taken + place.start - free, place.stop
+        factors = {place.start: factor for place, factor in rows.factors}
+        for block in self.blocks:
+            factor = factors.pop(block.weight.start, None)
+            weight = factor if isinstance(factor, Outer) else turned[:, block.weight]
+            bias = None if block.bias is None else turned[:, block.bias]
+            block.placed(turned, block.rotated(weight, bias))
+        for place, factor in rows.factors:
+            if place.start in factors:
+                turned[:, place] = factor.formed().flatten(1).double()
+        return turned.mul_(rows.scale[:, None])
+
+    def restored(self, turned: Tensor) -> Tensor:
+        """Q v for each row v [b, p]."""
+        vectors = turned.clone()
+        for block in self.blocks:
+            block.placed(vectors, block.left @ block.taken(turned) @ block.right.T)
+        return vectors
+
+
+@dataclass(eq=False)
+class Factors:
+    """The two second moments of one layer, summed so far."""
+
+    layer: Layer
+    received: Tensor = field(init=False)  # A [j, j]
+    returned: Tensor = field(init=False)  # S [o, o]
+    positions: int = 0  # how many instances and positions there were
+
+    def __post_init__(self) -> None:
+        o, i = self.layer.weight.flatten(1).shape
+        j = i + 1 if self.homogeneous else i
+        self.received = torch.zeros(j, j, dtype=torch.double)
+        self.returned = torch.zeros(o, o, dtype=torch.double)
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether a trainable bias is a weight more, of an input that is always one."""
+        return self.layer.bias is not None and self.layer.bias.requires_grad
+
+    def add_received(self, x: Tensor) -> None:
+        """One call's inputs; a convolution's as the patches that its kernel meets."""
+        for patches in _patches(self.layer, x.detach()):
+            values = patches.double().cpu()
+            if self.homogeneous:
+                values = torch.cat([values, torch.ones(len(values), 1, dtype=torch.double)], dim=1)
+            self.received.addmm_(values.T, values)
+            self.positions += len(values)
+
+    def add_returned(self, grad: Tensor, scale: float) -> None:
+        """What came back to one call's outputs, multiplied by the scale."""
+        axes = len(getattr(self.layer, "kernel_size", ()))
+        values = grad if axes == 0 else grad.movedim(-1 - axes, -1)
+        values = values.reshape(-1, len(self.returned)).double().cpu() * scale
+        self.returned.addmm_(values.T, values)
+
+    def means(self) -> tuple[Tensor, Tensor]:
+        """A and S, over instances and positions."""
+        return self.received / self.positions, self.returned / self.positions
+
+
+def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
+    """A and S of every layer that has them, by name; the expectation over the model's labels is exact.
+
+    Layers are Linear and convolutions without groups whose trainable weight nobody shares. One that is
+    called several times adds up its calls; one that is never called is left out.
+    """
+    clone = _clone(model)
+    factors = {name: Factors(layer) for name, layer in _layers(clone)}
+    count = sum(f.received.numel() + f.returned.numel() for f in factors.values())
+    model.budget.required(
+        3 * NUMBER * count, "EK-FAC", "Use a Fisher metric, which needs no matrix of a layer's width."
+    )
+    caught: list[tuple[Factors, GradientEdge]] = []
+
+    def watch(factor: Factors) -> None:
+        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+            factor.add_received(args[0] if args else kwargs["input"])
+            caught.append((factor, get_gradient_edge(output)))
+
+        factor.layer.register_forward_hook(hook, prepend=True, with_kwargs=True)
+
+    for factor in factors.values():
+        watch(factor)
+    for batch in _batches(train, planned(model).size, "EK-FAC factors"):
+        caught.clear()
+        with torch.enable_grad():
+            logits = fed(clone, model.placed(batch.inputs))
+        edges = [edge for _, edge in caught]
+        for cotangent in roots(model.checked_logits(logits.detach(), batch.indices)):
+            largest = float(cotangent.abs().max())
+            if largest == 0 or not edges:
+                continue
+            unit = (cotangent / largest).to(logits)  # so that float32 keeps its digits
+            backs = torch.autograd.grad(logits, edges, unit, retain_graph=True, allow_unused=True)
+            for (factor, _), back in zip(caught, backs, strict=True):
+                if back is not None:
+                    factor.add_returned(back, largest)
+    return {name: factor for name, factor in factors.items() if factor.positions}
+
+
+def kronecker_basis(model: Classifier, train: Examples) -> Basis:
+    """The eigenvectors of A and S for the layers that have them, the axes for all other parameters."""
+    places = planned(model).places
+    blocks = []
+    for factor in kronecker_factors(model, train).values():
+        received, returned = factor.means()
+        bias = places[id(factor.layer.bias)] if factor.homogeneous else None
+        left, right = torch.linalg.eigh(returned)[1], torch.linalg.eigh(received)[1]
+        blocks.append(Block(places[id(factor.layer.weight)], bias, left, right))
+    return Basis(tuple(blocks))
+
+
+def corrected_eigenvalues(model: Classifier, train: Examples, basis: Basis) -> Tensor:
+    """The exact diagonal [p] of the Gauss-Newton matrix in the basis, float64."""
+    plan = planned(model)
+    total = torch.zeros(model.size, dtype=torch.double)
+    size = min(plan.size, model.budget.rows(2 * model.size))
+    for batch in _batches(train, size, "EK-FAC eigenvalues"):
+        for rows in plan.pulled_back(batch, roots, None):
+            total += basis.rotated(rows).square_().sum(dim=0)
+    return total / len(train)
+
+
+def _clone(model: Classifier) -> nn.Module:
+    """The module for hooks of our own, with the parameters of the one that is left alone."""
+    shared = [*model.module.parameters(), *model.module.buffers()]
+    return deepcopy(model.module, {id(tensor): tensor for tensor in shared})
+
+
+def _layers(module: nn.Module) -> Iterator[tuple[str, Layer]]:
+    owned = (p for part in module.modules() for p in part._parameters.values() if p is not None)
+    owners = Counter(map(id, owned))
+    for name, part in module.named_modules():
+        if type(part) not in (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d) or getattr(part, "groups", 1) > 1:
+            continue
+        parameters = {key: p for key, p in part._parameters.items() if p is not None}
+        own = set(parameters) <= {"weight", "bias"} and all(owners[id(p)] == 1 for p in parameters.values())
+        if own and part.weight.requires_grad:
+            yield name, part
+
+
+def _patches(layer: Layer, x: Tensor) -> Iterator[Tensor]:
+    """What the weight is multiplied with [positions, i], in pieces that stay near the processor."""
+    width = layer.weight[0].numel()
+    if isinstance(layer, nn.Linear):
+        yield from x.reshape(-1, width).split(max(1, VOLUME // width))
+        return
+    axes = len(layer.kernel_size)
+    x = x.reshape(-1, *x.shape[-1 - axes :])
+    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+    x = pad(x, layer._reversed_padding_repeated_twice, mode=mode)
+    for axis, size, step, gap in zip(
+        range(2, 2 + axes), layer.kernel_size, layer.stride, layer.dilation, strict=True
+    ):
+        x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
+    x = x.movedim(1, 1 + axes)  # [b, *positions, channels, *kernel], a view
+    for piece in x.split(max(1, VOLUME // x[0].numel())):
+        yield piece.reshape(-1, width)
+
+
+def _batches(train: Examples, size: int, title: str) -> Iterator[Batch]:
+    for start in tracked(range(0, len(train), size), title):
+        yield train.take(range(start, min(start + size, len(train))))

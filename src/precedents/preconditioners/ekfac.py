@@ -1,0 +1,84 @@
+"""M = the Gauss-Newton matrix by EK-FAC: layer by layer, diagonal in a Kronecker basis; for large networks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from precedents.data import Examples
+from precedents.engine.ekfac import Basis, corrected_eigenvalues, kronecker_basis
+from precedents.engine.rows import Rows
+from precedents.evidence import Evidence, Features
+from precedents.features.gradient import gradient
+from precedents.kernel import Kernel
+from precedents.preconditioners._inverse import Description, Inverse, absolute, coordinate_kernels
+
+
+@dataclass(frozen=True)
+class InverseEKFAC:
+    """(G + damping x mean diagonal x I)^-1 for the Gauss-Newton matrix G, approximated.
+
+    Between layers G is taken as zero. Within a Linear or a convolution it is diagonal in the products of
+    the eigenvectors of the layer's two second moments, and that diagonal is exact: so are G's trace and
+    the damping. For all other parameters (norms, embeddings, recurrent and attention layers, convolutions
+    with groups, shared ones) G is its own diagonal.
+    """
+
+    damping: float = 1e-3  # relative to the mean of G's diagonal
+    space = staticmethod(gradient)
+
+    def fit(self, evidence: Evidence) -> Inverse:
+        """Two passes over the training set, whatever the damping."""
+        basis, values = evidence.once("ekfac", lambda: _fitted(evidence))
+        return Rotated(basis, values, absolute(self.damping, float(values.mean())))
+
+
+@dataclass(frozen=True, eq=False)
+class Rotated:
+    """(Q diag(values) Q^T + ridge I)^-1 for a basis Q of Kronecker products."""
+
+    basis: Basis = field(repr=False)
+    values: Tensor = field(repr=False)  # [d], in the order of the basis
+    ridge: float
+    definite = True
+    weights = None
+
+    @cached_property
+    def damped(self) -> Tensor:
+        """The eigenvalues [d] of the damped matrix."""
+        return self.values + self.ridge
+
+    @property
+    def description(self) -> Description:
+        """With the spectrum of the approximation."""
+        smallest, largest = float(self.damped.min()), float(self.damped.max())
+        return Description(
+            kind="EK-FAC",
+            size=len(self.damped),
+            damping=self.ridge,
+            smallest=smallest,
+            largest=largest,
+            condition=largest / smallest,
+            form="Kronecker basis",
+        )
+
+    def coordinates(self, rows: Tensor | Rows) -> Tensor:
+        """In the basis, by the roots of the eigenvalues: plain inner products are those under the inverse."""
+        return self.basis.rotated(rows).div_(self.damped.sqrt())
+
+    def solve(self, rows: Tensor) -> Tensor:
+        """Into the basis, divided by the eigenvalues, and back."""
+        return self.basis.restored(self.basis.rotated(rows).div_(self.damped))
+
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """By coordinates."""
+        return coordinate_kernels(self, evidence, features, cases)
+
+
+def _fitted(evidence: Evidence) -> tuple[Basis, Tensor]:
+    basis = kronecker_basis(evidence.model, evidence.train)
+    return basis, corrected_eigenvalues(evidence.model, evidence.train, basis)
+
+
+ekfac = InverseEKFAC()

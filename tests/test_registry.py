@@ -1,0 +1,110 @@
+from dataclasses import dataclass
+
+import pytest
+
+from precedents import CRITERIA, FEATURES, PRECONDITIONERS, SIMILARITIES, InputError, UnknownNameError
+from precedents.criteria.identical_class import IdenticalClass
+from precedents.criteria.model_randomization import ModelRandomization
+from precedents.preconditioners.hessian import InverseHessian, hessian
+from precedents.registry import written
+
+
+@pytest.mark.parametrize(
+    ("registry", "some"),
+    [
+        (FEATURES, {"inputs", "last_hidden", "all_hidden", "gradient"}),
+        (PRECONDITIONERS, {"identity", "hessian", "fisher"}),
+        (SIMILARITIES, {"dot", "cosine", "l2"}),
+        (CRITERIA, {"identical_class", "identical_subclass", "identical_instance", "model_randomization"}),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_names_are_the_files_of_the_folder(registry, some) -> None:
+    assert some <= set(registry.names())
+    assert registry.names() == sorted(registry.names())
+    assert not any(name.startswith("_") for name in registry.names())
+
+
+def test_a_name_gives_the_object_of_that_name() -> None:
+    assert PRECONDITIONERS.get("hessian") is hessian
+
+
+def test_an_unknown_name_suggests_the_nearest_and_lists_all() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        SIMILARITIES.get("Cosin")
+    assert "No similarity is named 'Cosin'. Did you mean 'cosine'? Known: " in str(caught.value)
+    assert all(name in str(caught.value) for name in SIMILARITIES.names())
+
+
+def test_a_name_like_no_other_gets_no_suggestion() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        SIMILARITIES.get("xyz")
+    assert "Did you mean" not in str(caught.value)
+
+
+def test_a_private_file_is_no_name() -> None:
+    with pytest.raises(UnknownNameError):
+        PRECONDITIONERS.get("_inverse")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("hessian", InverseHessian()),
+        (" hessian () ", InverseHessian()),
+        ("hessian(damping=0.5)", InverseHessian(damping=0.5)),
+        ("hessian( kind = exact ,negative=keep )", InverseHessian(kind="exact", negative="keep")),
+    ],
+)
+def test_settings_are_read(text, value) -> None:
+    assert PRECONDITIONERS.read(text) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [IdenticalClass(), IdenticalClass(k=10), ModelRandomization(draws=1, label="shared", fail=0.5)],
+    ids=str,
+)
+def test_what_is_written_is_read_back(value) -> None:
+    assert CRITERIA.read(written(value)) == value
+
+
+def test_only_settings_that_differ_are_written() -> None:
+    assert written(IdenticalClass(k=10)) == "identical_class(k=10)"
+    assert written(IdenticalClass(k=1)) == "identical_class"
+
+
+def test_a_function_is_written_by_its_name() -> None:
+    assert written(SIMILARITIES.get("dot")) == "dot"
+
+
+@pytest.mark.parametrize("text", ["", "two words", "hessian(", "hessian)", "hessian(damping=(1))", "a.b"])
+def test_what_is_no_call_is_refused(text) -> None:
+    with pytest.raises(InputError, match=r"is no preconditioner. Write name or name"):
+        PRECONDITIONERS.read(text)
+
+
+def test_an_unknown_setting_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"No setting of criterion identical_class is named 'kk'"):
+        CRITERIA.read("identical_class(kk=3)")
+
+
+def test_a_setting_of_the_wrong_type_is_refused_with_an_example() -> None:
+    with pytest.raises(InputError, match=r"k='ten' is no int. Write for example k=1"):
+        CRITERIA.read("identical_class(k=ten)")
+
+
+def test_a_function_has_no_settings() -> None:
+    with pytest.raises(UnknownNameError, match=r"No setting of similarity dot is named 'p'"):
+        SIMILARITIES.read("dot(p=2)")
+
+
+@dataclass(frozen=True)
+class Local:
+    """A value of no registry."""
+
+    x: int = 1
+
+
+def test_a_value_is_written_by_its_file() -> None:
+    assert written(Local(2)) == f"{__name__}(x=2)"
