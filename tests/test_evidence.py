@@ -2,10 +2,10 @@ import pytest
 import torch
 
 from precedents import Examples
-from precedents.engine import memory
 from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
 from precedents.features.inputs import inputs
+from precedents.runtime import memory
 
 
 def test_a_value_is_made_once(classifier, examples) -> None:

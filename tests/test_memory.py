@@ -1,44 +1,70 @@
 import pytest
 
 from precedents import InputError
-from precedents.engine.memory import available, readable, required, rows_per_block
+from precedents.runtime.memory import BLOCK, KEPT, Budget, available, readable
 
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [
-        (0, "0 B"),
-        (1000, "1e+03 B"),
-        (1536, "1.5 KiB"),
-        (3 * 2**20, "3 MiB"),
-        (2**31, "2 GiB"),
-        (2**41, "2.05e+03 GiB"),
-    ],
+    [(0, "0 B"), (1000, "1e+03 B"), (1536, "1.5 KiB"), (3 * 2**20, "3 MiB"), (2**31, "2 GiB")],
 )
 def test_bytes_are_readable(count, text) -> None:
     assert readable(count) == text
 
 
+@pytest.mark.parametrize(
+    ("memory", "count"),
+    [(1000, 1000), ("1000", 1000), ("200 MB", 200 * 10**6), ("1.5GiB", 3 * 2**29), (" 2 kb ", 2000)],
+)
+def test_a_budget_is_a_number_or_a_text(memory, count) -> None:
+    assert Budget.of(memory).bytes == count
+
+
+def test_a_budget_passes_through() -> None:
+    assert Budget.of(Budget(7)) == Budget(7)
+
+
+def test_no_budget_is_half_of_what_is_free() -> None:
+    assert 0.3 * available() < Budget.of(None).bytes < 0.7 * available()
+
+
+@pytest.mark.parametrize("memory", [0, -1, "much", "2 horses", "1.2.3 GB", ""])
+def test_what_is_no_budget_is_refused(memory) -> None:
+    with pytest.raises(InputError, match=r"memory is .* Pass a number of bytes or a text such as '2 GB'"):
+        Budget.of(memory)
+
+
 def test_what_is_there_may_be_used() -> None:
-    required(1, "A byte", "Use none.")
+    Budget(10).required(10, "A little", "Use none.")
 
 
-def test_what_is_not_there_is_refused_with_what_to_do() -> None:
-    with pytest.raises(InputError, match=r"Everything needs 1.* GiB, but .* of memory are free. Use less."):
-        required(2**60, "Everything", "Use less.")
-
-
-def test_some_memory_is_available() -> None:
-    assert available() > 2**20
+@pytest.mark.parametrize("given", [10, None])
+def test_what_is_not_there_is_refused_with_what_to_do(given) -> None:
+    with pytest.raises(InputError, match=r"Everything needs 1.* GiB, but .* is .*\. Use less\."):
+        Budget(given).required(2**60, "Everything", "Use less.")
 
 
 def test_a_block_has_a_row_at_least() -> None:
-    assert rows_per_block(2**40) == 1
+    assert Budget(10).rows(2**40) == 1
 
 
 def test_a_block_has_no_more_rows_than_allowed() -> None:
-    assert rows_per_block(1, most=7) == 7
+    assert Budget(2**40).rows(1, most=7) == 7
 
 
-def test_a_block_of_wide_rows_has_few_of_them() -> None:
-    assert rows_per_block(2**20) == 32
+@pytest.mark.parametrize("number", [4, 8])
+def test_a_block_takes_an_eighth_of_the_budget(number) -> None:
+    assert Budget(8 * number * 100 * 30).rows(100, number) == 30
+
+
+def test_a_block_is_no_larger_than_helps() -> None:
+    assert Budget(2**50).rows(BLOCK // 80) == 10
+
+
+def test_a_quarter_of_the_budget_may_be_kept() -> None:
+    assert Budget(400).keeps(100)
+    assert not Budget(400).keeps(101)
+
+
+def test_no_more_is_kept_than_helps() -> None:
+    assert not Budget(2**50).keeps(KEPT + 1)

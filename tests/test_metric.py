@@ -14,8 +14,8 @@ from precedents import (
     Metric,
     UnknownNameError,
 )
-from precedents.engine import memory
 from precedents.features.gradient import gradient
+from precedents.runtime import memory
 from precedents.similarities.cosine import cosine
 
 METRICS_ON_INPUTS = [name for name in METRICS if name.endswith("_x")]
@@ -217,8 +217,17 @@ def test_the_size_of_blocks_changes_nothing(name, numbers, model, train, cases, 
 def test_small_blocks_are_many(model, train, cases, monkeypatch) -> None:
     monkeypatch.setattr(memory, "BLOCK", 8 * 200)
     explainer = Explainer(model, train, "cos_grad")
-    found = list(explainer.relevance.blocks(explainer._cases(cases, None)))
-    assert [block.shape for block in found[:2]] == [(12, 2), (12, 2)]
+    found = list(explainer.relevance.kernels(explainer._cases(cases, None)))
+    assert [kernel.cross.shape for kernel in found[:2]] == [(12, 2), (12, 2)]
+
+
+@pytest.mark.parametrize("name", ["cos_x", "dot_last", "l2_grad"])
+def test_a_small_budget_of_memory_changes_nothing(name, model, train, cases) -> None:
+    whole, small = Explainer(model, train, name), Explainer(model, train, name, memory="9 KB")
+    expected = whole.scores(cases)
+    scale = float(expected.abs().max())
+    torch.testing.assert_close(small.scores(cases), expected, rtol=1e-10, atol=1e-10 * scale)
+    assert torch.equal(small.explain(cases).top.indices, whole.explain(cases).top.indices)
 
 
 @pytest.mark.parametrize("name", [name for name in METRICS if name.startswith("cos")])
@@ -247,5 +256,5 @@ def test_scores_that_do_not_fit_in_memory_are_refused_before_any_work(model, exa
     relevance = METRICS["cos_x"].fit(model, examples)
     many = examples.selected([0]).relabelled(torch.zeros(1, dtype=torch.long))
     huge = type(many)(many.source, torch.zeros(1, dtype=torch.long).expand(2**50))
-    with pytest.raises(InputError, match=r"The score matrix .* needs .* fewer cases"):
+    with pytest.raises(InputError, match=r"The score matrix .* needs .*fewer cases"):
         relevance.scores(huge)

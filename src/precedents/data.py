@@ -83,7 +83,7 @@ class Examples:
             data = data.tensors
         if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_instance(data[0]):
             examples = _from_pair(data[0], data[1], what)
-        elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        elif hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (dict, str)):
             examples = _from_dataset(data, what)
         else:
             raise InputError(
@@ -124,19 +124,24 @@ def instance(dataset: Any, i: int) -> tuple[Inputs, int]:
             "Labels are needed: wrap the dataset so that each item is (input, class number)."
         )
     x, y = item
-    try:
-        inputs = tensors(x)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(
-            f"The input of item {i} is a {type(x).__name__}, which is no tensor and cannot become one. "
-            "Give the dataset a transform that returns tensors."
-        ) from None
+    inputs = numbers(x, f"The input of item {i}")
     label = torch.as_tensor(y) if isinstance(y, (int, Tensor)) or hasattr(y, "dtype") else None
     if label is None or label.ndim != 0 or not _is_integer(label):
         raise InputError(
             f"The label of item {i} is {y!r}. Labels must be whole class numbers: 0, 1, ..., classes - 1."
         )
     return inputs, int(label)
+
+
+def numbers(x: Any, what: str) -> Inputs:
+    """A nest of tensors, or an error that says that `what` cannot become one."""
+    try:
+        return tensors(x)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(
+            f"{what} is a {type(x).__name__}, which is no tensor and cannot become one. "
+            "Convert it to tensors first, for example by a transform of the dataset."
+        ) from None
 
 
 def fingerprint(inputs: Inputs, label: int) -> bytes:
@@ -179,7 +184,7 @@ def checked_range(labels: Tensor, classes: int, what: str) -> None:
 
 def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
     """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case."""
-    inputs = tensors(x)
+    inputs = numbers(x, "The case")
     wanted, given = shapes(like), shapes(inputs)
     if given == wanted:
         return mapped(lambda leaf: leaf[None], inputs), True
@@ -193,7 +198,7 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
 
 
 def _from_pair(x: Any, y: Any, what: str) -> Examples:
-    inputs = tensors(x)
+    inputs = numbers(x, f"The input of the {what}")
     counts = {shape[0] if shape else 0 for shape in shapes(inputs)}
     if len(counts) != 1:
         raise InputError(f"The inputs of the {what} have different lengths: {sorted(counts)}.")

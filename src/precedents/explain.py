@@ -241,9 +241,8 @@ class Explainer:
         evidence = self.relevance.evidence
         like = mapped(lambda leaf: leaf[0], evidence.train.take([0]).inputs)
         inputs, single = as_batch(x, like)
-        return as_cases(
-            evidence.model, inputs, torch.as_tensor(labels)[None] if single and labels is not None else labels
-        )
+        labels = [labels] if single and labels is not None else labels
+        return as_cases(evidence.model, inputs, labels)
 
 
 def as_cases(model: Classifier, inputs: Inputs, labels: Any = None) -> Examples:

@@ -43,7 +43,9 @@ class Judgement:
         """A pandas frame, one row per metric and criterion."""
         import pandas as pd
 
-        return pd.DataFrame([_row(*key, outcome) for key, outcome in self.outcomes.items()])
+        columns = ["metric", "criterion", "value", "std", "low", "high", "chance", "cases", "verdict", "reason"]
+        rows = [_row(*key, outcome) for key, outcome in self.outcomes.items()]
+        return pd.DataFrame(rows, columns=columns)
 
     def __rich__(self) -> "RichTable":
         cells = {key: _value(outcome) for key, outcome in self.outcomes.items()}

@@ -122,7 +122,7 @@ class Relevance:
 
     def top(self, cases: Examples, k: int) -> TopK:
         """The k most relevant training instances of each case; the full matrix is never held."""
-        checked_k(k, len(self.evidence.train))
+        k = checked_k(k, len(self.evidence.train))
         groups = self.evidence.groups(self.metric.features, cases)
         every = [top_k(map(self.metric.similarity, self.kernels(group)), k) for group in groups]
         return TopK(torch.cat([top.indices for top in every]), torch.cat([top.scores for top in every]))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,14 @@ from precedents.runtime.kept import Kept
 from precedents.runtime.memory import NUMBER, Budget
 
 Vectorise = Callable[[Inputs], Tensor]
+
+
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+def gradients_on(work: Work) -> Work:
+    """Makes a function record gradients, whatever mode its caller is in."""
+    return torch.inference_mode(mode=False)(torch.enable_grad()(work))
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class Classifier:
     kept: Kept = field(default_factory=Kept, init=False, repr=False)
 
     @classmethod
+    @torch.inference_mode(mode=False)
     def of(
         cls,
         module: nn.Module,
@@ -106,6 +115,7 @@ class Classifier:
         home = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
 
         def moved(leaf: Tensor) -> Tensor:
+            leaf = leaf.clone() if leaf.is_inference() else leaf
             return leaf.to(home) if leaf.is_floating_point() else leaf.to(home.device)
 
         return mapped(moved, inputs)
@@ -114,10 +124,10 @@ class Classifier:
         """The module's outputs [b, classes]; the graph is kept if gradients are enabled."""
         try:
             output = fed(self.module, self.placed(inputs))
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
             raise InputError(
                 f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
-                f"{str(error).splitlines()[0]}"
+                f"{_first_line(error)}"
             ) from error
         count = next(leaves(inputs)).shape[0]
         if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != count or output.shape[1] < 2:
@@ -218,9 +228,13 @@ def _copy(module: nn.Module) -> nn.Module:
             return deepcopy(inner)
     except Exception as error:
         raise InputError(
-            f"The model cannot be copied, and it is not touched otherwise: {str(error).splitlines()[0]}. "
+            f"The model cannot be copied, and it is not touched otherwise: {_first_line(error)}. "
             "Remove tensors with a graph, locks and open files from its attributes."
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @torch.no_grad()
@@ -229,7 +243,10 @@ def _first_look(model: Classifier, inputs: Inputs) -> Tensor:
     with torch.random.fork_rng(devices=[]):
         logits = model.logits(inputs)
         again = model.logits(inputs)
-        single = torch.cat([model.logits(alone(inputs, i)) for i in range(len(logits))])
+        try:
+            single = torch.cat([model.logits(alone(inputs, i)) for i in range(len(logits))])
+        except InputError:  # together they could be computed
+            single = logits + 1
     if not torch.equal(logits.nan_to_num(), again.nan_to_num()):
         raise InputError(
             "The model gives different outputs for the same input in eval mode. Tie its randomness to "
@@ -248,7 +265,7 @@ def _traced(model: Classifier, inputs: Inputs) -> _Trace:
     done = 0
     trace = _Trace([], [])
     heavy = {
-        name
+        name.partition(".parametrizations.")[0]  # a parametrized weight belongs to the layer
         for name, module in model.module.named_modules()
         if any(p.ndim >= 2 for p in module.parameters(recurse=False))
     }
@@ -261,7 +278,7 @@ def _traced(model: Classifier, inputs: Inputs) -> _Trace:
             trace.hidden.append(tap)
         if tap.returned:
             done += 1
-            if isinstance(module, nn.Linear):
+            if type(module) is nn.Linear:
                 trace.linear.append((tap.module, value))
 
     with _hooks(model.module, heavy, note):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import index
 
 import torch
 from torch import Tensor
@@ -41,9 +42,10 @@ def descending(scores: Tensor) -> Tensor:
 
 def checked_k(k: int, n: int) -> int:
     """K itself, if it is a number of precedents that n training instances can give."""
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= n:
+    whole = hasattr(k, "__index__") and not isinstance(k, bool)
+    if not whole or not 1 <= index(k) <= n:
         raise InputError(f"k is {k!r}, but there are {n} training instances. Ask for k from 1 to {n}.")
-    return k
+    return index(k)
 
 
 def top_k(blocks: Iterable[Tensor], k: int) -> TopK:

@@ -68,7 +68,9 @@ def wilson(successes: float, count: int) -> tuple[float, float]:
     share, z2 = successes / count, Z * Z
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = Z * (share * (1 - share) / count + z2 / (4 * count**2)) ** 0.5 / (1 + z2 / count)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    low = 0.0 if successes == 0 else min(share, middle - half)
+    high = 1.0 if successes == count else max(share, middle + half)
+    return max(0.0, low), min(1.0, high)
 
 
 def bootstrap(values: Tensor, draws: int = 2000) -> tuple[float, float]:

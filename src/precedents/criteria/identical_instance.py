@@ -6,7 +6,7 @@ import torch
 
 from precedents.criteria._result import Result, rate
 from precedents.criteria._trial import Trial
-from precedents.errors import NotApplicable
+from precedents.errors import InputError, NotApplicable
 from precedents.metric import Metric
 from precedents.registry import written
 
@@ -20,6 +20,10 @@ class IdenticalInstance:
     most: int = 500  # how many are asked about
     seed: int = 0
     demand: float = 0.95  # the rate at which a metric passes
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise InputError(f"most is {self.most}. Ask about at least one training instance.")
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each instance asked about 1 or 0."""

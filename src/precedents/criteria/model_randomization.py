@@ -46,10 +46,10 @@ class ModelRandomization:
         nulls = {"null over training instances": null(n), "null over cases": null(m)}
         mean = float(values.mean())
         verdict: Verdict = "weak"
-        if abs(mean) <= max(nulls.values()):
-            verdict = "passed"
-        elif mean > self.fail:
+        if mean > self.fail:
             verdict = "failed"
+        elif abs(mean) <= max(nulls.values()):
+            verdict = "passed"
         between = float(torch.stack([draw.mean() for draw in draws]).std(correction=0))
         low, high = bootstrap(values)
         return Result(written(self), values, low, high, 0.0, verdict, nulls | {"std over draws": between})

@@ -42,7 +42,7 @@ class Block:
     right: Tensor  # [j, j], the eigenvectors of A as columns
 
     def rotated(self, weight: Tensor | Outer, bias: Tensor | None) -> Tensor:
-        """Gradients [b, o, j] in the basis; those of the weight are [b, o i], or the factors they are made of."""
+        """Gradients [b, o, j] in the basis; those of the weight come as [b, o i] or as their factors."""
         right = self.right if bias is None else self.right[:-1]
         if isinstance(weight, Outer):
             back, received = weight.left.double() @ self.left, weight.right.double() @ right
@@ -72,6 +72,7 @@ class Basis:
 
     blocks: tuple[Block, ...]
 
+    @torch.no_grad()
     def rotated(self, vectors: Tensor | Rows) -> Tensor:
         """Q^T v for each row v, float64; factors of layers' gradients are rotated without forming these."""
         rows = Rows.of(vectors)
@@ -156,8 +157,9 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
 
     def watch(factor: Factors) -> None:
         def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-            factor.add_received(args[0] if args else kwargs["input"])
-            caught.append((factor, get_gradient_edge(output)))
+            if output.requires_grad:
+                factor.add_received(args[0] if args else kwargs["input"])
+                caught.append((factor, get_gradient_edge(output)))
 
         factor.layer.register_forward_hook(hook, prepend=True, with_kwargs=True)
 

@@ -55,6 +55,7 @@ def roots(logits: Tensor) -> list[Tensor]:
     return columns
 
 
+@torch.inference_mode(mode=False)
 def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None) -> Rows:
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
     plan = planned(model)
@@ -277,7 +278,7 @@ def _by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
     parameters = list(model.parameters.values())
     rows = []
     for i, unit in enumerate(units):
-        with torch.enable_grad():
+        with torch.inference_mode(mode=False), torch.enable_grad():
             logits = model.logits(alone(inputs, i))[0]
         grads = torch.autograd.grad(logits, parameters, unit, materialize_grads=True)
         rows.append(torch.cat([grad.to_dense().flatten() for grad in grads]))

@@ -6,12 +6,13 @@ from torch.nn.functional import cross_entropy
 
 from precedents.data import Batch, Examples
 from precedents.errors import InputError
-from precedents.model import Classifier
+from precedents.model import Classifier, gradients_on
 from precedents.runtime.progress import tracked
 
 ROWS = 64  # of the matrix at a time
 
 
+@gradients_on
 def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor:
     """The Hessian [p, p] of the mean loss, by differentiating its gradient entry by entry."""
     model = model.doubled()
@@ -50,12 +51,11 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
 
 def _batch_gradient(model: Classifier, batch: Batch) -> Tensor:
     """The gradient [p] of the batch's summed loss, with its graph."""
-    with torch.enable_grad():
-        logits = model.logits(batch.inputs)
-        loss = cross_entropy(logits, batch.labels.to(logits.device), reduction="sum")
-        parts = torch.autograd.grad(
-            loss, list(model.parameters.values()), create_graph=True, materialize_grads=True
-        )
+    logits = model.logits(batch.inputs)
+    loss = cross_entropy(logits, batch.labels.to(logits.device), reduction="sum")
+    parts = torch.autograd.grad(
+        loss, list(model.parameters.values()), create_graph=True, materialize_grads=True
+    )
     return torch.cat([part.flatten() for part in parts])
 
 
@@ -81,7 +81,11 @@ def _rows(model: Classifier, gradient: Tensor, start: int) -> Tensor:
 def _head_input(model: Classifier, head: nn.Linear, batch: Batch) -> tuple[Tensor, Tensor]:
     """What the head receives [b, d], and the softmax [b, c], float64."""
     received: list[Tensor] = []
-    handle = head.register_forward_pre_hook(lambda _, args: received.append(args[0]))
+
+    def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+        received.extend([*args, *kwargs.values()])
+
+    handle = head.register_forward_pre_hook(before, with_kwargs=True)
     try:
         p = model.finite_logits(batch).softmax(dim=1)
     finally:

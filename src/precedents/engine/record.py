@@ -37,7 +37,7 @@ class Recording:
 
     def passes(self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]]) -> Iterator[list[Part]]:
         """The gradients for each of several cotangents [b, c] of the logits, from one forward pass."""
-        with self.lock, torch.enable_grad():
+        with self.lock, torch.inference_mode(mode=False), torch.enable_grad():
             self.recorder.drained()
             logits = fed(self.clone, inputs)
             catches = self.recorder.drained()

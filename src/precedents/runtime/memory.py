@@ -25,7 +25,7 @@ class Budget:
         """From a number of bytes or a text such as "200 MB"."""
         if memory is None or isinstance(memory, Budget):
             return memory or cls()
-        text = re.fullmatch(r"\s*([\d.]+)\s*([a-zA-Z]*)\s*", str(memory))
+        text = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", str(memory))
         if text is None or text[2].upper() not in UNITS or float(text[1]) <= 0:
             raise InputError(f"memory is {memory!r}. Pass a number of bytes or a text such as '2 GB'.")
         return cls(int(float(text[1]) * UNITS[text[2].upper()]))
