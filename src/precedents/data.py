@@ -184,7 +184,7 @@ def checked_range(labels: Tensor, classes: int, what: str) -> None:
 
 def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
     """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case."""
-    inputs = numbers(x, "The case")
+    inputs = numbers(x, "What was passed as cases")
     wanted, given = shapes(like), shapes(inputs)
     if given == wanted:
         return mapped(lambda leaf: leaf[None], inputs), True
