@@ -199,6 +199,14 @@ def test_the_description_is_right_against_the_dense_matrix(evidence, model, trai
     assert said.negative == (eigenvalues < 0).sum() > 0
 
 
+def test_damping_is_relative_to_the_absolute_diagonal(examples, train) -> None:
+    untrained = drawn(lambda: nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)))
+    diagonal = np.diag(oracle.hessian(untrained, train))
+    assert diagonal.min() < 0
+    inverse = hessian.fit(Evidence(Classifier.of(untrained, examples), examples))
+    assert inverse.description.damping == pytest.approx(1e-3 * np.abs(diagonal).mean())
+
+
 @pytest.mark.parametrize("damping", [1e-1, 1e-5])
 def test_the_matrix_is_computed_once_for_all_dampings(damping, evidence) -> None:
     first = hessian.fit(evidence)

@@ -115,8 +115,9 @@ def agree(module: nn.Module, inputs: Inputs) -> Plan:
     """Asserts that the gradients are right to 1e-9 of the largest; says how they were computed."""
     examples, batch = world(inputs)
     model = Classifier.of(module, examples)
-    ours = loss_gradients(model, batch).dense()
-    theirs = one_at_a_time(module, inputs, batch.labels)
+    rows = loss_gradients(model, batch)
+    assert not rows.squares().requires_grad
+    ours, theirs = rows.dense(), one_at_a_time(module, inputs, batch.labels)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9 * float(theirs.abs().max()))
     return planned(model)
 

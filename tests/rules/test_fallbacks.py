@@ -61,9 +61,8 @@ class Einsum(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, Tensor]:
         y = x[..., :3] if y is None else y
-        return torch.einsum("b...i,b...j,ijk->b...k", x, y, self.core), self.core[0, 0] * y.mean(
-            dim=-1, keepdim=True
-        )
+        mixed = torch.einsum("b...i,b...j,ijk->b...k", x, y, self.core)
+        return mixed, self.core[0, 0] * y[..., :1]
 
 
 class Mixed(nn.Module):

@@ -77,6 +77,29 @@ def test_residuals_in_place() -> None:
     ruled(stirred(Residual()), normal(B, 3, 4))
 
 
+class Attends(nn.Module):
+    def __init__(self, batch_first: bool) -> None:
+        super().__init__()
+        self.attention, self.head = nn.MultiheadAttention(6, 2, batch_first=batch_first), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x if self.attention.batch_first else x.transpose(0, 1)
+        z, _ = self.attention(y, y, y)
+        z += y
+        return self.head(z.relu_().mean(dim=1 if self.attention.batch_first else 0))
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_attention_changed_in_place(batch_first) -> None:
+    ruled(stirred(Attends(batch_first)), normal(B, 4, 6))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_positions_changed_in_place_are_right() -> None:
+    layers = nn.Linear(4, 5), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(15, 3)
+    agree(stirred(nn.Sequential(*layers)), normal(B, 3, 4))
+
+
 def test_a_hook_of_the_users_that_changes_an_output() -> None:
     model = small()
     model[0].register_forward_hook(lambda module, args, output: 2 * output)

@@ -34,6 +34,7 @@ class Block:
     """The basis for the gradients of one layer, and where they stand in a row.
 
     The gradient of the weight is a matrix [o, i], the one of the bias another column of it: [o, j] in all.
+    That of the weight comes as rows [b, o i] or as its factors.
     """
 
     weight: slice
@@ -42,16 +43,25 @@ class Block:
     right: Tensor  # [j, j], the eigenvectors of A as columns
 
     def rotated(self, weight: Tensor | Outer, bias: Tensor | None) -> Tensor:
-        """Gradients [b, o, j] in the basis; those of the weight come as [b, o i] or as their factors."""
+        """The gradients [b, o, j] in the basis."""
         right = self.right if bias is None else self.right[:-1]
         if isinstance(weight, Outer):
-            back, received = weight.left.double() @ self.left, weight.right.double() @ right
-            turned = back.transpose(1, 2) @ received
+            turned = (weight.left.double() @ self.left).transpose(1, 2) @ (weight.right.double() @ right)
         else:
-            turned = self.left.T @ (weight.unflatten(1, (len(self.left), -1)) @ right)
+            turned = self.left.T @ (weight.double().unflatten(1, (len(self.left), -1)) @ right)
         if bias is not None:
-            turned += (bias @ self.left)[:, :, None] * self.right[-1]
+            turned += (bias.double() @ self.left)[:, :, None] * self.right[-1]
         return turned
+
+    def squares(self, weight: Tensor | Outer, bias: Tensor | None, scale: Tensor) -> Tensor:
+        """The squares [o, j] of the rotated gradients, summed over the instances; each has its own scale."""
+        if not isinstance(weight, Outer) or weight.left.shape[1] > 1 or not _is_back(bias, weight):
+            return self.rotated(weight, bias).mul_(scale[:, None, None]).square_().sum(dim=0)
+        received = weight.right[:, 0].double()  # one outer product each: so is the square
+        if bias is not None:
+            received = _with_ones(received)
+        back = weight.left[:, 0].double() * scale[:, None]
+        return (back @ self.left).square_().T @ (received @ self.right).square_()
 
     def placed(self, vectors: Tensor, turned: Tensor) -> None:
         """Writes matrices [b, o, j] into their places of the rows."""
@@ -66,31 +76,40 @@ class Block:
         return matrix if self.bias is None else torch.cat([matrix, vectors[:, self.bias, None]], dim=2)
 
 
+def _is_back(bias: Tensor | None, weight: Outer) -> bool:
+    """Whether the bias has the gradient of a layer's that is called once: what came back."""
+    return bias is None or torch.equal(bias, weight.left[:, 0])
+
+
 @dataclass(frozen=True, eq=False)
 class Basis:
     """An orthonormal basis Q of the parameters: Kronecker products for some layers, the axes for the rest."""
 
     blocks: tuple[Block, ...]
+    rest: tuple[slice, ...]  # the places of all other parameters
 
     @torch.no_grad()
     def rotated(self, vectors: Tensor | Rows) -> Tensor:
-        """Q^T v for each row v, float64; factors of layers' gradients are rotated without forming these."""
+        """Q^T v for each row v [b, p], float64."""
         rows = Rows.of(vectors)
         turned = torch.empty(len(rows), rows.width, dtype=torch.double)
-        taken = free = 0  # columns of the matrix so far, and of the rows
-        for place in [*(place for place, _ in rows.factors), slice(rows.width, rows.width)]:
-            turned[:, free : place.start] = rows.matrix[:, taken : taken + place.start - free]
-            taken, free = taken + place.start - free, place.stop
-        factors = {place.start: factor for place, factor in rows.factors}
+        for place in self.rest:
+            turned[:, place] = _formed(rows, place)
         for block in self.blocks:
-            factor = factors.pop(block.weight.start, None)
-            weight = factor if isinstance(factor, Outer) else turned[:, block.weight]
-            bias = None if block.bias is None else turned[:, block.bias]
-            block.placed(turned, block.rotated(weight, bias))
-        for place, factor in rows.factors:
-            if place.start in factors:
-                turned[:, place] = factor.formed().flatten(1).double()
+            bias = None if block.bias is None else _formed(rows, block.bias)
+            block.placed(turned, block.rotated(_columns(rows, block.weight), bias))
         return turned.mul_(rows.scale[:, None])
+
+    @torch.no_grad()
+    def squares(self, rows: Rows) -> Tensor:
+        """The squares [p] of Q^T v, summed over the rows v; single outer products are not formed."""
+        total = torch.empty(1, rows.width, dtype=torch.double)
+        for place in self.rest:
+            total[0, place] = (_formed(rows, place).double() * rows.scale[:, None]).square_().sum(dim=0)
+        for block in self.blocks:
+            bias = None if block.bias is None else _formed(rows, block.bias)
+            block.placed(total, block.squares(_columns(rows, block.weight), bias, rows.scale)[None])
+        return total[0]
 
     def restored(self, turned: Tensor) -> Tensor:
         """Q v for each row v [b, p]."""
@@ -98,6 +117,26 @@ class Basis:
         for block in self.blocks:
             block.placed(vectors, block.left @ block.taken(turned) @ block.right.T)
         return vectors
+
+
+def _columns(rows: Rows, place: slice) -> Tensor | Outer:
+    """The gradients of one parameter before they are scaled: formed, unless they are outer products."""
+    before = 0  # columns to the left that are not in the matrix
+    for other, factor in rows.factors:
+        if other == place:
+            return factor if isinstance(factor, Outer) else factor.formed().flatten(1)
+        before += other.stop - other.start if other.start < place.start else 0
+    return rows.matrix[:, place.start - before : place.stop - before]
+
+
+def _formed(rows: Rows, place: slice) -> Tensor:
+    found = _columns(rows, place)
+    return found.formed().flatten(1) if isinstance(found, Outer) else found
+
+
+def _with_ones(values: Tensor) -> Tensor:
+    """With one more column, for the bias."""
+    return torch.cat([values, values.new_ones(len(values), 1)], dim=1)
 
 
 @dataclass(eq=False)
@@ -124,8 +163,7 @@ class Factors:
         """One call's inputs; a convolution's as the patches that its kernel meets."""
         for patches in _patches(self.layer, x.detach()):
             values = patches.double().cpu()
-            if self.homogeneous:
-                values = torch.cat([values, torch.ones(len(values), 1, dtype=torch.double)], dim=1)
+            values = _with_ones(values) if self.homogeneous else values
             self.received.addmm_(values.T, values)
             self.positions += len(values)
 
@@ -191,7 +229,8 @@ def kronecker_basis(model: Classifier, train: Examples) -> Basis:
         bias = places[id(factor.layer.bias)] if factor.homogeneous else None
         left, right = torch.linalg.eigh(returned)[1], torch.linalg.eigh(received)[1]
         blocks.append(Block(places[id(factor.layer.weight)], bias, left, right))
-    return Basis(tuple(blocks))
+    covered = [place for block in blocks for place in (block.weight, block.bias)]
+    return Basis(tuple(blocks), tuple(place for place in places.values() if place not in covered))
 
 
 def corrected_eigenvalues(model: Classifier, train: Examples, basis: Basis) -> Tensor:
@@ -201,7 +240,7 @@ def corrected_eigenvalues(model: Classifier, train: Examples, basis: Basis) -> T
     size = min(plan.size, model.budget.rows(2 * model.size))
     for batch in _batches(train, size, "EK-FAC eigenvalues"):
         for rows in plan.pulled_back(batch, roots, None):
-            total += basis.rotated(rows).square_().sum(dim=0)
+            total += basis.squares(rows)
     return total / len(train)
 
 

@@ -195,7 +195,7 @@ def _plan(model: Classifier) -> Plan:
     wanted = _first(slow, batch)
     reason = "no rule and no vectorised road gives their gradients"
     try:
-        recorded = recording(model)
+        recorded = recording(model, partial(_right, slow, batch, wanted))
         plan = _sized(Plan(model, places, recorded), batch)
         if _agree(_first(plan, batch), wanted):
             if recorded.uncovered:
@@ -232,11 +232,24 @@ def _sized(plan: Plan, batch: Batch) -> Plan:
     return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume)
 
 
+def _cotangent(plan: Plan, batch: Batch) -> Tensor:
+    c = plan.model.classes
+    return torch.linspace(-1, 1, c, dtype=torch.double).expand(len(batch.labels), c)
+
+
 def _first(plan: Plan, batch: Batch) -> Tensor:
     """The gradients of the first logit's neighbourhood: a fixed cotangent that no class is special in."""
-    c = plan.model.classes
-    cotangent = torch.linspace(-1, 1, c, dtype=torch.double).expand(len(batch.labels), c)
+    cotangent = _cotangent(plan, batch)
     return next(plan.pulled_back(batch, lambda _: [cotangent], None)).dense()
+
+
+def _right(plan: Plan, batch: Batch, wanted: Tensor, recorded: Recording, parameter: Tensor) -> bool:
+    """Whether a recording gives the right gradients of one parameter."""
+    place = plan.places[id(parameter)]
+    draft = Plan(plan.model, plan.places, recorded)
+    cotangent = _cotangent(plan, batch)
+    ours = next(draft.pulled_back(batch, lambda _: [cotangent], place)).dense()
+    return _agree(ours, wanted[:, place])
 
 
 def _agree(ours: Tensor, wanted: Tensor) -> bool:

@@ -1,7 +1,8 @@
 """One batched pass forward and back, with what every layer received and what came back to it caught on the way.
 
 A clone of the model that shares its parameters carries the hooks. Layers that a rule covers give their
-gradients by the rule; parameters that none covers by vmap over their own module, then one instance at a time.
+gradients by the rule. A parameter that none covers is given to its module as one copy for each instance, if
+that is the same function; else its gradients come by vmap over the module, then one instance at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from precedents.engine import rules
 from precedents.engine.parts import Dense, Part
 from precedents.engine.rules._rule import Recorder, Rule
 from precedents.errors import InputError
-from precedents.inputs import Inputs, fed
+from precedents.inputs import Inputs, fed, leaves
 from precedents.model import Classifier
 from precedents.registry import Registry
 
@@ -39,6 +40,7 @@ class Recording:
         """The gradients for each of several cotangents [b, c] of the logits, from one forward pass."""
         with self.lock, torch.inference_mode(mode=False), torch.enable_grad():
             self.recorder.drained()
+            self.recorder.instances = len(next(leaves(inputs)))
             logits = fed(self.clone, inputs)
             catches = self.recorder.drained()
         edges = [edge for catch in catches for edge in catch.edges]
@@ -53,7 +55,10 @@ class Recording:
                 yield [part for catch, caught in dealt for part in catch.parts(caught)]
 
 
-def recording(model: Classifier) -> Recording:
+Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
+
+
+def recording(model: Classifier, check: Check) -> Recording:
     """The clone with its hooks; the model's own module is left alone."""
     shared = [*model.module.parameters(), *model.module.buffers()]
     clone = deepcopy(model.module, {id(tensor): tensor for tensor in shared})
@@ -62,6 +67,7 @@ def recording(model: Classifier) -> Recording:
     known = [RULES.get(name) for name in RULES.names()]
     done: dict[int, nn.Module] = {}  # what stands in the clone now for a module of it
     replaced: list[str] = []
+    alone: list[tuple[str, nn.Module]] = []  # modules with parameters that no rule covers
     for name, module in list(clone.named_modules(remove_duplicate=False)):
         if any(name.startswith(f"{outer}.") for outer in replaced):
             continue
@@ -77,9 +83,56 @@ def recording(model: Classifier) -> Recording:
             if rule is not None and set(module._parameters) <= {"weight", "bias"}:
                 _hook(module, recorder, partial(_by_rule, rule, module))
             else:
-                uncovered.append(type(module).__name__)
-                _hook(module, recorder, partial(_by_vmap, model.module.get_submodule(name)))
+                alone.append((name, module))
+    for name, module in alone:
+        draft = Recording(clone, recorder, ())
+        left = [own for own, p in module.named_parameters(recurse=False) if p.requires_grad]
+        left = [own for own in left if not _copied(draft, module, own, check)]
+        if left:
+            uncovered.append(type(module).__name__)
+            _hook(module, recorder, partial(_by_vmap, model.module.get_submodule(name), left))
     return Recording(clone, recorder, tuple(uncovered))
+
+
+def _copied(draft: Recording, module: nn.Module, name: str, check: Check) -> bool:
+    """Gives the module one copy of its parameter for each instance, if its gradients are right then.
+
+    The copies are lined up before the parameter's axes, with room for other axes between, until one fits:
+    positions that are added, tokens that are expanded, scales that are multiplied.
+    """
+    parameter, recorder = module._parameters[name], draft.recorder
+    assert parameter is not None
+    tried = [(1,) * room + tuple(parameter.shape) for room in range(3)]
+    if parameter.ndim and parameter.shape[0] == 1:
+        tried.insert(0, tuple(parameter.shape[1:]))
+
+    def attached(shape: tuple[int, ...]) -> list[Any]:
+        def before(*_: Any) -> None:
+            b = recorder.instances
+            copies = parameter.reshape(1, *shape).expand(b, *shape)
+            module.__dict__[name] = copies
+            recorder.catch([copies], lambda backs: [Dense(parameter, _shaped(backs[0], b, parameter))])
+
+        def after(*_: Any) -> None:
+            module.__dict__.pop(name, None)
+
+        return [module.register_forward_pre_hook(before), module.register_forward_hook(after, always_call=True)]
+
+    for shape in tried:
+        handles = attached(shape)
+        try:
+            if check(draft, parameter):
+                return True
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError):
+            pass  # the copies do not fit in this place
+        for handle in handles:
+            handle.remove()
+        module.__dict__.pop(name, None)
+    return False
+
+
+def _shaped(back: Tensor | None, b: int, parameter: Tensor) -> Tensor:
+    return parameter.new_zeros(b, *parameter.shape) if back is None else back.reshape(b, *parameter.shape)
 
 
 def _hook(module: nn.Module, recorder: Recorder, parts: Callable[..., Any]) -> None:
@@ -113,17 +166,18 @@ def _by_rule(
 
 def _by_vmap(
     module: nn.Module,
+    left: list[str],
     backs: Sequence[Tensor | None],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     output: Any,
 ) -> Iterator[Part]:
-    """The gradients of a module's own parameters by vmap over its vector-Jacobian product, else one by one."""
+    """The gradients of some of a module's own parameters by vmap over its own products, else one by one."""
     outputs = [value for value in _tensors(output) if value.requires_grad]
     full = [torch.zeros_like(o) if back is None else back for back, o in zip(backs, outputs, strict=True)]
     b = len(full[0])
     batched = [value for value in _tensors((args, kwargs)) if value.ndim and len(value) == b]
-    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    own = {name: p for name, p in module.named_parameters(recurse=False) if name in left}
     wanted = [o.shape for o in outputs]
 
     def single(received: list[Tensor], back: list[Tensor]) -> tuple[Tensor, ...]:

@@ -1,7 +1,6 @@
 """The LSTM's recurrence, forward and back, for both directions at once.
 
 Gates come as pre-activations, so that what comes back to them is the gradient that every weight needs.
-tanh(x) = 2 sigmoid(2x) - 1 lets one sigmoid serve all four gates.
 """
 
 from typing import Any
@@ -19,16 +18,15 @@ class LSTMScan(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """`weight` is [d, h, 4h]; `valid` [t, 1, b, 1] says where sequences have not ended."""
         steps, h = len(pre), hidden.shape[-1]
-        doubled = pre.new_ones(4 * h)
-        doubled[2 * h : 3 * h] = 2
-        gates, weight2 = pre * doubled, weight * doubled
+        gates = torch.empty_like(pre)
         cells = pre.new_empty(steps + 1, *cell.shape)
         bent = pre.new_empty(steps, *cell.shape)  # tanh of the cells
         hiddens = pre.new_empty(steps + 1, *hidden.shape)
         cells[0], hiddens[0] = cell, hidden
         for t in range(steps):
-            gate = gates[t].baddbmm_(hiddens[t], weight2).sigmoid_()
-            gate[..., 2 * h : 3 * h].mul_(2).sub_(1)
+            gate = torch.baddbmm(pre[t], hiddens[t], weight, out=gates[t])
+            new = gate[..., 2 * h : 3 * h].tanh()
+            gate.sigmoid_()[..., 2 * h : 3 * h] = new
             i, f, g, o = gate.split(h, dim=-1)
             torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g)
             torch.tanh(cells[t + 1], out=bent[t])
@@ -44,22 +42,23 @@ class LSTMScan(torch.autograd.Function):
         """The gradients of the pre-activations and of the first states."""
         gates, cells, bent, weight, valid = ctx.saved_tensors
         h = bent.shape[-1]
-        i, f, g, o = gates.split(h, dim=-1)
-        slopes = torch.cat([i * (1 - i) * g, f * (1 - f) * cells[:-1], i * (1 - g * g)], dim=-1)
-        slope_o = o * (1 - o) * bent
-        through = o * (1 - bent * bent)
         d_pre = torch.empty_like(gates)
         d_hidden, d_cell = torch.zeros_like(d_cell), d_cell.clone()
         back = weight.transpose(1, 2)
+        sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
         for t in range(len(gates) - 1, -1, -1):
+            i, f, g, o = gates[t].split(h, dim=-1)
+            d_i, d_f, d_g, d_o = d_pre[t].split(h, dim=-1)
             d_hidden = d_hidden + d_hiddens[t]
-            d_new = torch.addcmul(d_cell, d_hidden, through[t])
-            torch.mul(d_new.repeat(1, 1, 3), slopes[t], out=d_pre[t, ..., : 3 * h])
-            torch.mul(d_hidden, slope_o[t], out=d_pre[t, ..., 3 * h :])
+            d_new = d_cell + tanh_backward(d_hidden * o, bent[t])
+            sigmoid_backward.grad_input(d_new * g, i, grad_input=d_i)
+            sigmoid_backward.grad_input(d_new * cells[t], f, grad_input=d_f)
+            tanh_backward.grad_input(d_new * i, g, grad_input=d_g)
+            sigmoid_backward.grad_input(d_hidden * bent[t], o, grad_input=d_o)
             if valid is None:
-                d_hidden, d_cell = torch.bmm(d_pre[t], back), d_new * f[t]
+                d_hidden, d_cell = torch.bmm(d_pre[t], back), d_new.mul_(f)
             else:
                 d_pre[t].mul_(valid[t])
                 d_hidden = torch.where(valid[t], 0.0, d_hidden) + torch.bmm(d_pre[t], back)
-                d_cell = torch.where(valid[t], d_new * f[t], d_cell)
+                d_cell = torch.where(valid[t], d_new * f, d_cell)
         return d_pre, None, d_hidden, d_cell, None

@@ -26,6 +26,7 @@ class Recorder:
     def __init__(self) -> None:
         self.catches: list[Catch] = []
         self.volume = 0  # how many numbers came back in the last pass
+        self.instances = 0  # how many instances the pass has
 
     def catch(self, outputs: Iterable[Tensor], parts: Callable[[Sequence[Tensor | None]], Parts]) -> None:
         """`parts` will be called with the gradients of these outputs."""

@@ -49,7 +49,7 @@ class Attention(nn.MultiheadAttention):
         mask = None if causal else self._mask(attn_mask, key_padding_mask, q, k)
         weights = None
         if need_weights:
-            scores = q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)  # [b, h, t, s]
+            scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)  # [b, h, t, s]
             weights = (scores if mask is None else scores + mask).softmax(dim=-1)
             attended = weights @ v
             weights = weights.mean(dim=1) if average_attn_weights else weights
@@ -73,10 +73,10 @@ class Attention(nn.MultiheadAttention):
         return outputs
 
     def _linear(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        output = linear(x, weight, bias)
+        output = linear(x.flatten(0, 1), weight, bias)  # no view of another, so that it may be changed in place
         if trainable(weight) or trainable(bias):
             self.recorder.catch([output], partial(_several, [weight], bias, [x], [output]))
-        return output
+        return output.unflatten(0, x.shape[:2])
 
     def _lengthened(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """[b, s, e] with one more position for a bias, and one of zeros, where the layer has them."""
@@ -113,7 +113,11 @@ def _several(
     """The gradients of projections that have a weight each, or that share one, stacked; and of their bias."""
     caught = iter(backs)
     found = [next(caught) if output.requires_grad else None for output in outputs]
-    full = [torch.zeros_like(o) if back is None else back for back, o in zip(found, outputs, strict=True)]
+    full = [
+        (torch.zeros_like(output) if back is None else back).reshape(*x.shape[:2], -1)  # [b, t, .]
+        for back, output, x in zip(found, outputs, received, strict=True)
+    ]
+    received = [x.detach() for x in received]
     if len(weights) == len(full):
         for weight, back, x in zip(weights, full, received, strict=True):
             if trainable(weight):

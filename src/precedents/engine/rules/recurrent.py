@@ -60,6 +60,8 @@ class Unrolled:
         if len(weights[0]) == 4:
             shifts = [torch.stack([w[k] for w in weights])[:, None] for k in (2, 3)]  # [d, 1, g]
         scan = {nn.LSTM: _lstm, nn.GRU: _gru, nn.RNN: _rnn}[type(self.module)]
+        if shifts[0] is not None and shifts[1] is not None and scan is not _gru:
+            shifts = [shifts[0] + shifts[1], None]  # both are added to the same gates
         pre = pre if shifts[0] is None else pre + shifts[0]
         hiddens, ends, gates = scan(self.module, pre, across, shifts[1], states, seen)
         before = torch.cat([states[0][None], hiddens[:-1]]).detach()
@@ -87,17 +89,15 @@ Scanned = tuple[Tensor, tuple[Tensor, ...], list[Tensor]]  # hiddens, other last
 
 
 def _lstm(
-    _: Any, pre: Tensor, across: Tensor, shift: Tensor | None, states: list[Tensor], valid: Tensor | None
+    _: Any, pre: Tensor, across: Tensor, __: Tensor | None, states: list[Tensor], valid: Tensor | None
 ) -> Scanned:
-    pre = pre if shift is None else pre + shift
     hiddens, cell = LSTMScan.apply(pre, across, *states, valid)  # type: ignore[no-untyped-call]
     return hiddens, (cell,), [pre]
 
 
 def _rnn(
-    module: Any, pre: Tensor, across: Tensor, shift: Tensor | None, states: list[Tensor], valid: Tensor | None
+    module: Any, pre: Tensor, across: Tensor, _: Tensor | None, states: list[Tensor], valid: Tensor | None
 ) -> Scanned:
-    pre = pre if shift is None else pre + shift
     bend = torch.tanh if module.nonlinearity == "tanh" else torch.relu
     hidden, hiddens = states[0], []
     for t, gate in enumerate(pre):
@@ -131,15 +131,20 @@ def _parts(
     first, *rest = backs
     if first is None:
         return
-    across = torch.stack([torch.zeros_like(first[0]) if r is None else r for r in rest]) if rest else first
+    into = first.permute(1, 2, 0, 3).contiguous()  # [d, b, t, g]
+    over = into
+    if rest:
+        each = [torch.zeros_like(first[0]) if back is None else back for back in rest]
+        over = torch.stack(each, dim=2)
+    received, before = (x.permute(1, 2, 0, 3).contiguous() for x in (received, before))
+    total = into.sum(dim=2)
+    totals = (total, total if over is into else over.sum(dim=2))
     for d, own in enumerate(weights):
-        into = first[:, d].transpose(0, 1)  # [b, t, g]
-        over = across[:, d].transpose(0, 1)
-        for k, (left, right) in enumerate(((into, received), (over, before))):
+        for k, (left, right) in enumerate(((into[d], received[d]), (over[d], before[d]))):
             if trainable(own[k]):
-                yield Outer(own[k], left, right[:, d].transpose(0, 1))
+                yield Outer(own[k], left, right)
             if len(own) == 4 and trainable(own[k + 2]):
-                yield Dense(own[k + 2], left.sum(dim=1))
+                yield Dense(own[k + 2], totals[k][d])
 
 
 def _unrolled(module: Any, recorder: Recorder) -> nn.Module:
