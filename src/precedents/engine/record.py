@@ -161,7 +161,7 @@ def _by_rule(
     _: Any,
 ) -> Iterator[Part]:
     assert rule.parts is not None
-    return rule.parts(module, backs[0], *args, *kwargs.values())
+    return rule.parts(module, backs[0], *_mapped(Tensor.detach, [*args, *kwargs.values()]))
 
 
 def _by_vmap(

@@ -58,7 +58,7 @@ class InverseLanczos:
 
 @dataclass(frozen=True, eq=False)
 class Truncated:
-    """(V L V^T + ridge I)^-1 by some eigenpairs: vectors are compared by what V sees of them and by the rest."""
+    """(V L V^T + ridge I)^-1 by some eigenpairs; vectors are compared by what V sees of them and the rest."""
 
     found: Spectrum = field(repr=False)  # with vectors V [d, k]
     residual: float  # of the worst eigenpair, relative to the largest

@@ -1,10 +1,11 @@
 """Convolutions in one, two and three dimensions, with stride, padding, dilation and groups.
 
 The weight gradient of each instance comes from one backward convolution in which every instance is a
-group of its own: it costs what the ordinary one costs.
+group of its own: it costs what the ordinary one costs. For few input channels, patches are faster.
 """
 
 from collections.abc import Iterator
+from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from torch.nn.functional import pad
 from precedents.engine.parts import Dense, Outer, Part
 from precedents.engine.rules._rule import Rule, trainable
 
+FEW = 4  # input channels up to which patches are faster
 Conv = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
@@ -40,9 +42,13 @@ def _weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
     """[b, out, in / groups, *kernel]."""
     b, spatial = len(x), len(module.kernel_size)
     padding = module.padding
-    if module.padding_mode != "zeros" or isinstance(padding, str):
+    few = module.groups == 1 and module.in_channels <= FEW
+    if few or module.padding_mode != "zeros" or isinstance(padding, str):
         mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
         x, padding = pad(x, module._reversed_padding_repeated_twice, mode=mode), (0,) * spatial
+    if few:
+        patches = _patches(module, x.contiguous(), grad.shape[2:])
+        return torch.bmm(grad.flatten(2), patches.transpose(1, 2)).reshape(b, *module.weight.shape)
     weight = module.weight.new_empty(()).expand(b * module.out_channels, *module.weight.shape[1:])
     _, gradients, _ = torch.ops.aten.convolution_backward(
         grad.reshape(1, -1, *grad.shape[2:]),
@@ -58,6 +64,16 @@ def _weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
         [False, True, False],
     )
     return gradients.reshape(b, *module.weight.shape)
+
+
+def _patches(module: Conv, x: Tensor, out: tuple[int, ...]) -> Tensor:
+    """What each entry of the kernel met at each position of the output [b, in x kernel, positions]."""
+    b, channels = x.shape[:2]
+    steps = x.stride()[2:]
+    over = [step * d for step, d in zip(steps, module.dilation, strict=True)]
+    along = [step * s for step, s in zip(steps, module.stride, strict=True)]
+    view = x.as_strided((b, channels, *module.kernel_size, *out), (*x.stride()[:2], *over, *along))
+    return view.reshape(b, -1, prod(out))
 
 
 conv = Rule((nn.Conv1d, nn.Conv2d, nn.Conv3d), parts, applies=lambda module: module.weight.ndim > 2)
