@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from precedents import Classifier, Examples, Trial
 from precedents.evidence import Evidence
 
-settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("steady")
 torch.set_num_threads(1)  # for matrices this small, more threads only wait for each other
 

@@ -11,8 +11,15 @@ from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
 from precedents import Classifier, Examples, Explainer, InputError, InverseHessian, Metric
-from precedents.engine.ekfac import _patches, corrected_eigenvalues, kronecker_basis, kronecker_factors
+from precedents.engine.ekfac import (
+    Block,
+    _patches,
+    corrected_eigenvalues,
+    kronecker_basis,
+    kronecker_factors,
+)
 from precedents.engine.gradients import loss_gradients
+from precedents.engine.parts import Outer
 from precedents.evidence import Evidence
 from precedents.preconditioners.ekfac import InverseEKFAC, ekfac
 
@@ -313,6 +320,23 @@ def test_factored_gradients_are_rotated_without_forming_them() -> None:
     squares = inverse.basis.squares(rows)
     torch.testing.assert_close(squares, inverse.basis.rotated(rows).square().sum(dim=0), rtol=1e-9, atol=1e-15)
     assert float(inverse.values.sum()) == pytest.approx(np.trace(oracle.gauss_newton(model, data)))
+
+
+@pytest.mark.parametrize(("positions", "bias"), [(1, None), (1, "own"), (1, "other"), (2, None), (2, "own")])
+def test_squares_are_those_of_the_rotated_gradients(positions, bias) -> None:
+    back, received = (torch.randn(6, positions, d, dtype=torch.double) for d in (4, 3))
+    weight, scale = Outer(torch.empty(4, 3), back, received), torch.rand(6, dtype=torch.double)
+    added = {None: None, "own": back.sum(dim=1), "other": torch.randn(6, 4, dtype=torch.double)}[bias]
+    j = 3 if bias is None else 4
+    left, right = (torch.linalg.qr(torch.randn(d, d, dtype=torch.double))[0] for d in (4, j))
+    block = Block(slice(0, 12), None if bias is None else slice(12, 16), left, right)
+    gradients = weight.formed() if added is None else torch.cat([weight.formed(), added[:, :, None]], dim=2)
+    expected = left.T @ gradients @ right
+    torch.testing.assert_close(block.rotated(weight, added), expected)
+    torch.testing.assert_close(block.rotated(weight.formed().flatten(1), added), expected)
+    squares = (expected * scale[:, None, None]).square().sum(dim=0)
+    torch.testing.assert_close(block.squares(weight, added, scale), squares)
+    torch.testing.assert_close(block.squares(weight.formed().flatten(1), added, scale), squares)
 
 
 def test_a_table_that_was_looked_up_is_formed() -> None:

@@ -6,6 +6,7 @@ inner products of their factors, and rows of a table that only one of two instan
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 import torch
@@ -120,13 +121,10 @@ class Lookup:
 
     def products(self, other: "Lookup") -> Tensor:
         """The other's entries, weighed by this one's table of the rows that it has used."""
-        used, own = self.rows.unique(return_inverse=True)
+        places, table = self._used
         e = self.values.shape[2]
-        table = self._table(own, len(used)).flatten(1).T.contiguous()  # [u e, b]
-        places = torch.full((len(self.parameter),), -1, dtype=torch.long, device=used.device)
-        places[used] = torch.arange(len(used), device=used.device)
         theirs = places[other.rows]  # [b', t], -1 where this one has used nothing
-        entries = theirs.clamp(min=0)[..., None] * e + torch.arange(e, device=used.device)
+        entries = theirs.clamp(min=0)[..., None] * e + torch.arange(e, device=theirs.device)
         weights = other.values.masked_fill((theirs < 0)[..., None], 0.0)
         return embedding_bag(
             entries.flatten(1), table, per_sample_weights=weights.flatten(1).contiguous(), mode="sum"
@@ -145,6 +143,14 @@ class Lookup:
         """One after the other."""
         every = [self, *others]
         return Lookup(self.parameter, torch.cat([p.rows for p in every]), torch.cat([p.values for p in every]))
+
+    @cached_property
+    def _used(self) -> tuple[Tensor, Tensor]:
+        """For each row of the table its place among the u that were used, else -1; and these as [u e, b]."""
+        used, own = self.rows.unique(return_inverse=True)
+        places = torch.full((len(self.parameter),), -1, dtype=torch.long, device=used.device)
+        places[used] = torch.arange(len(used), device=used.device)
+        return places, self._table(own, len(used)).flatten(1).T.contiguous()
 
     def _table(self, rows: Tensor, v: int) -> Tensor:
         b, e = len(rows), self.values.shape[2]

@@ -11,7 +11,8 @@ from precedents.errors import InputError
 NUMBER = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 KEPT = 2**30  # bytes of features that are kept for the next question, at most
-BLOCK = 2**30  # bytes of one block of features, at most
+BLOCK = 31 * 2**20  # bytes of a block of features: the allocator gives the same memory again up to here
+ENOUGH = 128  # rows of a block that make a matrix product fast
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Budget:
 
     def rows(self, width: int, number: int = NUMBER, most: int = 512) -> int:
         """How many rows of this width, of numbers of this many bytes, make a block."""
-        return max(1, min(most, min(BLOCK, self.bytes // 8) // (number * max(1, width))))
+        row = number * max(1, width)
+        return max(1, min(most, max(ENOUGH, BLOCK // row), self.bytes // (8 * row)))
 
     def keeps(self, count: int) -> bool:
         """Whether features of so many bytes are kept for the next question."""
