@@ -51,6 +51,7 @@ def test_the_rows_of_the_training_set_are_computed_once(classifier, examples) ->
 
 def test_rows_come_in_consecutive_blocks(classifier, examples, monkeypatch) -> None:
     monkeypatch.setattr(memory, "BLOCK", 8 * 5 * 20)
+    monkeypatch.setattr(memory, "ENOUGH", 1)
     found = list(Evidence(classifier, examples).rows(inputs, examples))
     assert [(places.start, places.stop, len(rows)) for places, rows in found] == [
         (0, 20, 20),

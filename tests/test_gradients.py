@@ -159,7 +159,12 @@ def test_gradients_of_the_world_equal_those_of_one_instance_at_a_time(model, tra
     torch.testing.assert_close(ours(model, *train), one_at_a_time(model, *train), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [Borrowing, Scaled])
+def test_gradients_of_a_parameter_that_no_layer_owns_equal_those_of_one_instance_at_a_time(train) -> None:
+    model = drawn(Scaled)
+    torch.testing.assert_close(ours(model, *train), one_at_a_time(model, *train), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [Borrowing])
 def test_gradients_by_a_slow_road_are_the_same_and_the_road_is_said(make, train) -> None:
     model = drawn(make)
     with pytest.warns(SlowGradientsWarning, match=rf"Gradients of {make.__name__} by a slow road"):

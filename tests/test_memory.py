@@ -1,7 +1,7 @@
 import pytest
 
 from precedents import InputError
-from precedents.runtime.memory import BLOCK, KEPT, Budget, available, readable
+from precedents.runtime.memory import BLOCK, ENOUGH, KEPT, Budget, available, readable
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,9 @@ def test_a_block_takes_an_eighth_of_the_budget(number) -> None:
     assert Budget(8 * number * 100 * 30).rows(100, number) == 30
 
 
-def test_a_block_is_no_larger_than_helps() -> None:
-    assert Budget(2**50).rows(BLOCK // 80) == 10
+def test_a_block_is_no_larger_than_helps_but_has_enough_rows() -> None:
+    assert Budget(2**50).rows(BLOCK // (8 * 300)) == 300
+    assert Budget(2**50).rows(BLOCK // 80) == ENOUGH
 
 
 def test_a_quarter_of_the_budget_may_be_kept() -> None:

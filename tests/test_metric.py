@@ -210,12 +210,14 @@ def test_the_number_of_threads_changes_nothing(name, model, train, cases) -> Non
 def test_the_size_of_blocks_changes_nothing(name, numbers, model, train, cases, monkeypatch) -> None:
     whole = scores(name, model, train, cases)
     monkeypatch.setattr(memory, "BLOCK", 8 * numbers)
+    monkeypatch.setattr(memory, "ENOUGH", 1)
     blocks = scores(name, model, train, cases)
     torch.testing.assert_close(blocks, whole, rtol=1e-10, atol=1e-10 * float(whole.abs().max()))
 
 
 def test_small_blocks_are_many(model, train, cases, monkeypatch) -> None:
     monkeypatch.setattr(memory, "BLOCK", 8 * 200)
+    monkeypatch.setattr(memory, "ENOUGH", 1)
     explainer = Explainer(model, train, "cos_grad")
     found = list(explainer.relevance.kernels(explainer._cases(cases, None)))
     assert [kernel.cross.shape for kernel in found[:2]] == [(12, 2), (12, 2)]

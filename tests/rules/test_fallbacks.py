@@ -28,11 +28,8 @@ class Patches(nn.Module):
         return self.head(self.scale * self.layer(x)[:, 0])
 
 
-def test_parameters_of_the_model_itself() -> None:
-    plan, said = slow(stirred(Patches()), normal(B, 4, 6))
-    assert plan.recording is not None
-    assert plan.recording.uncovered == ("Patches",)
-    assert "Patches has no rule" in said
+def test_parameters_of_the_model_itself_are_copied_for_each_instance() -> None:
+    ruled(stirred(Patches()), normal(B, 4, 6))
 
 
 class Scaled(nn.Module):
@@ -47,9 +44,10 @@ class Scaled(nn.Module):
         return x + self.scale * self.inner(x).tanh()
 
 
-def test_parameters_of_blocks() -> None:
-    model = stirred(nn.Sequential(nn.Linear(4, 5), Scaled(), Scaled(), nn.Linear(5, 3)))
-    assert slow(model, normal(B, 4))[0].recording.uncovered == ("Scaled", "Scaled")
+@pytest.mark.parametrize("shape", [(B, 4), (B, 2, 4), (2, 2, 4)])
+def test_parameters_of_blocks_are_copied_for_each_instance(shape) -> None:
+    blocks = [nn.Linear(4, 5), Scaled(), Scaled(), nn.Flatten(), nn.Linear(5 * (2 if len(shape) > 2 else 1), 3)]
+    ruled(stirred(nn.Sequential(*blocks)), normal(*shape))
 
 
 class Einsum(nn.Module):
@@ -95,8 +93,8 @@ class Branches(nn.Module):
         return self.scale * x * torch.tensor(signs, dtype=x.dtype)[:, None]
 
 
-def test_a_layer_that_vmap_cannot_do() -> None:
-    slow(stirred(nn.Sequential(nn.Linear(4, 5), Branches(), nn.Linear(5, 3))), normal(B, 4))
+def test_a_layer_that_vmap_cannot_do_by_copies() -> None:
+    ruled(stirred(nn.Sequential(nn.Linear(4, 5), Branches(), nn.Linear(5, 3))), normal(B, 4))
 
 
 class Chooses(nn.Module):
@@ -157,9 +155,9 @@ def test_weight_norm_inside_attention() -> None:
 
 
 def test_it_is_said_once() -> None:
-    examples, batch = world(normal(B, 4))
-    model = Classifier.of(stirred(nn.Sequential(nn.Linear(4, 5), Scaled(), nn.Linear(5, 3))), examples)
-    with pytest.warns(SlowGradientsWarning, match="Scaled has no rule"):
+    examples, batch = world(normal(B, 2, 4))
+    model = Classifier.of(stirred(Mixed()), examples)
+    with pytest.warns(SlowGradientsWarning, match="Einsum has no rule"):
         loss_gradients(model, batch)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
