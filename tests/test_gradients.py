@@ -107,6 +107,18 @@ class Borrowing(nn.Module):
         return self.head((self.body(x).tanh() @ self.body.weight).tanh())
 
 
+class Adapted(nn.Linear):
+    """A frozen Linear with a trainable correction of low rank."""
+
+    def __init__(self) -> None:
+        super().__init__(5, 3)
+        self.requires_grad_(False)
+        self.down, self.up = nn.Parameter(torch.randn(2, 5)), nn.Parameter(torch.randn(3, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + x @ self.down.T @ self.up.T
+
+
 class Attentive(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -162,6 +174,13 @@ def test_gradients_of_the_world_equal_those_of_one_instance_at_a_time(model, tra
 def test_gradients_of_a_parameter_that_no_layer_owns_equal_those_of_one_instance_at_a_time(train) -> None:
     model = drawn(Scaled)
     torch.testing.assert_close(ours(model, *train), one_at_a_time(model, *train), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::precedents.engine.gradients.SlowGradientsWarning")
+@pytest.mark.parametrize("count", [2, 3, 5, 45])
+def test_gradients_of_an_adapted_layer_are_right_and_only_our_own_warning_is_seen(count, train) -> None:
+    model, x, y = drawn(Adapted), train[0][:count], train[1][:count]
+    torch.testing.assert_close(ours(model, x, y), one_at_a_time(model, x, y), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("make", [Borrowing])

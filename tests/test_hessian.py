@@ -262,5 +262,21 @@ def test_a_hessian_that_does_not_fit_in_memory_is_refused_with_what_to_use(train
             return self.head(x) + self.table[0]
 
     explainer = Explainer(drawn(Wide), (train[0][:2], train[1][:2]), "dot:gradient/hessian(kind=exact)")
-    with pytest.raises(InputError, match=r"exact Hessian of 2000018 parameters needs .*gauss_newton"):
+    with pytest.raises(InputError, match=r"exact Hessian of 2000018 parameters needs .*ekfac"):
         explainer.scores(train[0][:1])
+
+
+def test_auto_takes_the_first_kind_that_the_budget_allows(model, train) -> None:
+    examples = Examples.of(train)
+    chosen = []
+    for memory in ("1 GB", "200 KB", "1 KB"):
+        evidence = Evidence(Classifier.of(model, examples, memory=memory), examples)
+        chosen.append(InverseHessian().chosen(evidence))
+    assert chosen[0] == "exact"
+    assert chosen[-1] == "ekfac"
+
+
+def test_hessian_by_ekfac_says_that_it_is(model, train) -> None:
+    examples = Examples.of(train)
+    inverse = InverseHessian(kind="ekfac").fit(Evidence(Classifier.of(model, examples), examples))
+    assert inverse.description.kind == "EK-FAC"

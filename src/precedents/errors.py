@@ -52,5 +52,5 @@ class IndefiniteKernelError(NumericalError):
     def __init__(self) -> None:
         super().__init__(
             "The preconditioner is indefinite, so cosine and l2 are undefined under it. "
-            "Use InverseHessian(negative='drop'), or keep it and use the dot similarity."
+            "Use it with negative='drop', as in InverseHessian(negative='drop'), or use the dot similarity."
         )

@@ -186,35 +186,63 @@ def _fill(target: Tensor, parts: list[Part], columns: slice) -> None:
 
 def _plan(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
-    places, start = {}, 0
-    for parameter in model.parameters.values():
-        places[id(parameter)] = slice(start, start + parameter.numel())
-        start += parameter.numel()
     batch = Batch(model.sample, torch.zeros(len(next(leaves(model.sample))), dtype=torch.long), (0, 1))
-    slow = Plan(model, places, vectorised=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is only tried
+        tried, road = _tried(model, batch)
+    if road:
+        _said(model, road)
+    if tried.recording is None:
+        return Plan(model, _places(model), vectorised=tried.vectorised)
+    return _sized(Plan(model, _places(model), recording(model, like=tried.recording)), batch)
+
+
+def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
+    """The first plan that is right, and what is to be said of it.
+
+    The trial is in float64, where a batch and a single instance fall on the same side of every kink.
+    """
+    trial = _in_float64(model)
+    slow = Plan(trial, _places(trial), vectorised=False)
     wanted = _first(slow, batch)
-    reason = "no rule and no vectorised road gives their gradients"
     try:
-        recorded = recording(model, partial(_right, slow, batch, wanted))
-        plan = _sized(Plan(model, places, recorded), batch)
+        plan = Plan(trial, slow.places, recording(trial, partial(_right, slow, batch, wanted)))
         if _agree(_first(plan, batch), wanted):
-            if recorded.uncovered:
-                _said(model, f"{', '.join(sorted(set(recorded.uncovered)))} has no rule: vmap over the module")
-            return plan
+            assert plan.recording is not None
+            kinds = ", ".join(sorted(set(plan.recording.uncovered)))
+            return plan, f"{kinds} has no rule: vmap over the module" if kinds else ""
         reason = "parameters are used outside of the layers that own them"
     except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
         if isinstance(error, PrecedentsError):
             raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     try:
-        plan = Plan(model, places)
+        plan = Plan(trial, slow.places)
         if _agree(_first(plan, batch), wanted):
-            _said(model, f"vmap over the whole model ({reason})")
-            return plan
+            return plan, f"vmap over the whole model ({reason})"
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         pass
-    _said(model, f"one instance at a time ({reason})")
-    return slow
+    return slow, f"one instance at a time ({reason})"
+
+
+def _places(model: Classifier) -> dict[int, slice]:
+    """The columns of each parameter, by its id."""
+    places, start = {}, 0
+    for parameter in model.parameters.values():
+        places[id(parameter)] = slice(start, start + parameter.numel())
+        start += parameter.numel()
+    return places
+
+
+def _in_float64(model: Classifier) -> Classifier:
+    """The model in float64, or as it is if it cannot compute in that."""
+    doubled = model.doubled()
+    try:
+        with torch.no_grad():
+            doubled.logits(model.sample)
+    except PrecedentsError:
+        return model
+    return doubled
 
 
 def _sized(plan: Plan, batch: Batch) -> Plan:
@@ -254,7 +282,7 @@ def _right(plan: Plan, batch: Batch, wanted: Tensor, recorded: Recording, parame
 
 def _agree(ours: Tensor, wanted: Tensor) -> bool:
     size = float(wanted.abs().max())
-    return bool(torch.allclose(ours, wanted, rtol=1e-3, atol=1e-4 * size + 1e-30))
+    return bool(torch.allclose(ours, wanted, rtol=1e-3, atol=1e-5 * size + 1e-300))
 
 
 def _said(model: Classifier, road: str) -> None:

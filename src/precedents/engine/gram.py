@@ -34,9 +34,8 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
     slices = [slice(start, min(start + width, p)) for start in range(0, p, width)]
     for columns in tracked(slices, "Gram matrix"):
         size = model.budget.rows(columns.stop - columns.start, model.number)
-        batches = list(train.batches(size))
         rows, lengths = None, []
-        for batch in tracked(batches, "gradients"):
+        for batch in train.batches(size):
             block = loss_gradients(model, batch, columns)
             rows = block.matrix.new_empty(n, block.matrix.shape[1]) if rows is None else rows
             rows[batch.indices[0] : batch.indices[-1] + 1] = block.matrix
@@ -69,9 +68,9 @@ def fisher_factor(model: Classifier, train: Examples) -> Tensor:
 
 def _gathered(model: Classifier, train: Examples) -> Iterator[Tensor]:
     """The rows of the true Fisher in blocks large enough for a fast product."""
-    batches = list(train.batches(model.budget.rows(model.size * model.classes)))
+    size = model.budget.rows(model.size * model.classes)
     held: list[Tensor] = []
-    for batch in tracked(batches, "Gauss-Newton"):
+    for batch in tracked(train.batches(size), "Gauss-Newton", len(range(0, len(train), size))):
         for rows in fisher_rows(model, batch):
             held.append(rows)
             if sum(map(len, held)) >= 2 * BLOCK:

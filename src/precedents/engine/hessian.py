@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
 from precedents.data import Batch, Examples
@@ -18,10 +19,11 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
     model = model.doubled()
     total = torch.zeros(model.size, model.size, dtype=torch.double)
     starts = range(0, model.size, ROWS)
-    for batch in tracked(list(train.batches(size)), "Hessian"):
-        gradient = _batch_gradient(model, batch) / len(train)
-        for start in starts:
-            total[start : start + ROWS] += _rows(model, gradient, start).cpu()
+    for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
+        with sdpa_kernel(SDPBackend.MATH):  # the other kinds of attention have no second derivative
+            gradient = _batch_gradient(model, batch) / len(train)
+            for start in starts:
+                total[start : start + ROWS] += _rows(model, gradient, start).cpu()
     return (total + total.T) / 2
 
 

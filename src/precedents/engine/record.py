@@ -5,7 +5,7 @@ gradients by the rule. A parameter that none covers is given to its module as on
 that is the same function; else its gradients come by vmap over the module, then one instance at a time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +34,7 @@ class Recording:
     clone: nn.Module
     recorder: Recorder
     uncovered: tuple[str, ...]  # the types of modules whose parameters no rule covers
+    copies: Mapping[tuple[str, str], tuple[int, ...]]  # parameters given as copies, by module and name
     lock: Any = field(default_factory=RLock, repr=False)
 
     def passes(self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]]) -> Iterator[list[Part]]:
@@ -58,77 +59,103 @@ class Recording:
 Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
 
 
-def recording(model: Classifier, check: Check) -> Recording:
-    """The clone with its hooks; the model's own module is left alone."""
+def recording(model: Classifier, check: Check | None = None, like: Recording | None = None) -> Recording:
+    """The clone with its hooks; the model's own module is left alone.
+
+    Which parameters are given as copies is tried by `check`, or taken from a recording of the same model.
+    """
     shared = [*model.module.parameters(), *model.module.buffers()]
     clone = deepcopy(model.module, {id(tensor): tensor for tensor in shared})
     recorder = Recorder()
+    draft = Recording(clone, recorder, (), {})
+    copies: dict[tuple[str, str], tuple[int, ...]] = {}
     uncovered: list[str] = []
-    known = [RULES.get(name) for name in RULES.names()]
-    done: dict[int, nn.Module] = {}  # what stands in the clone now for a module of it
-    replaced: list[str] = []
-    alone: list[tuple[str, nn.Module]] = []  # modules with parameters that no rule covers
-    for name, module in list(clone.named_modules(remove_duplicate=False)):
-        if any(name.startswith(f"{outer}.") for outer in replaced):
-            continue
-        rule = next((r for r in known if type(module) in r.types and r.applies(module)), None)
-        if rule is not None and rule.rewritten is not None:
-            if id(module) not in done:
-                done[id(module)] = rule.rewritten(module, recorder)
-            parent, _, child = name.rpartition(".")
-            setattr(clone.get_submodule(parent), child, done[id(module)])
-            replaced.append(name)
-        elif id(module) not in done and any(p.requires_grad for p in module.parameters(recurse=False)):
-            done[id(module)] = module
-            if rule is not None and set(module._parameters) <= {"weight", "bias"}:
-                _hook(module, recorder, partial(_by_rule, rule, module))
+    for name, module in _ruled(clone, recorder):
+        left = []
+        for own, parameter in module.named_parameters(recurse=False):
+            if not parameter.requires_grad:
+                continue
+            shape = None if like is None else like.copies.get((name, own))
+            if check is not None:
+                shape = _copied(draft, module, own, check)
+            if shape is None:
+                left.append(own)
             else:
-                alone.append((name, module))
-    for name, module in alone:
-        draft = Recording(clone, recorder, ())
-        left = [own for own, p in module.named_parameters(recurse=False) if p.requires_grad]
-        left = [own for own in left if not _copied(draft, module, own, check)]
+                copies[name, own] = shape
+                _attached(module, own, shape, recorder)
         if left:
             uncovered.append(type(module).__name__)
             _hook(module, recorder, partial(_by_vmap, model.module.get_submodule(name), left))
-    return Recording(clone, recorder, tuple(uncovered))
+    return Recording(clone, recorder, tuple(uncovered), copies)
 
 
-def _copied(draft: Recording, module: nn.Module, name: str, check: Check) -> bool:
-    """Gives the module one copy of its parameter for each instance, if its gradients are right then.
+def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
+    """Hooks what rules cover; gives the modules, by name, with parameters of their own that none covers."""
+    rules = [RULES.get(name) for name in RULES.names()]
+    done: set[int] = set()
+    left: list[tuple[str, nn.Module]] = []
+    for name, module in list(clone.named_modules()):
+        if id(module) in done:
+            continue
+        rule = next((r for r in rules if type(module) in r.types and r.applies(module)), None)
+        if rule is not None and rule.rewritten is not None:
+            done.update(id(inner) for inner in module.modules())
+            _replace(clone, module, rule.rewritten(module, recorder))
+        elif any(p.requires_grad for p in module.parameters(recurse=False)):
+            if rule is not None and set(module._parameters) <= {"weight", "bias"}:
+                _hook(module, recorder, partial(_by_rule, rule, module))
+            else:
+                left.append((name, module))
+    return left
+
+
+def _replace(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:
+    """Puts a module in every place of another."""
+    for parent in list(clone.modules()):
+        for name, child in parent.named_children():
+            if child is old:
+                setattr(parent, name, new)
+
+
+def _copied(draft: Recording, module: nn.Module, name: str, check: Check) -> tuple[int, ...] | None:
+    """The shape in which a module can be given one copy of its parameter for each instance, if there is one.
 
     The copies are lined up before the parameter's axes, with room for other axes between, until one fits:
     positions that are added, tokens that are expanded, scales that are multiplied.
     """
-    parameter, recorder = module._parameters[name], draft.recorder
+    parameter = module._parameters[name]
     assert parameter is not None
     tried = [(1,) * room + tuple(parameter.shape) for room in range(3)]
     if parameter.ndim and parameter.shape[0] == 1:
         tried.insert(0, tuple(parameter.shape[1:]))
-
-    def attached(shape: tuple[int, ...]) -> list[Any]:
-        def before(*_: Any) -> None:
-            b = recorder.instances
-            copies = parameter.reshape(1, *shape).expand(b, *shape)
-            module.__dict__[name] = copies
-            recorder.catch([copies], lambda backs: [Dense(parameter, _shaped(backs[0], b, parameter))])
-
-        def after(*_: Any) -> None:
-            module.__dict__.pop(name, None)
-
-        return [module.register_forward_pre_hook(before), module.register_forward_hook(after, always_call=True)]
-
     for shape in tried:
-        handles = attached(shape)
+        handles = _attached(module, name, shape, draft.recorder)
         try:
             if check(draft, parameter):
-                return True
+                return shape
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError):
             pass  # the copies do not fit in this place
-        for handle in handles:
-            handle.remove()
+        finally:
+            for handle in handles:
+                handle.remove()
+            module.__dict__.pop(name, None)
+    return None
+
+
+def _attached(module: nn.Module, name: str, shape: tuple[int, ...], recorder: Recorder) -> list[Any]:
+    parameter = module._parameters[name]
+    assert parameter is not None
+
+    def before(*_: Any) -> None:
+        b = recorder.instances
+        copies = parameter.reshape(1, *shape).expand(b, *shape)
+        module.__dict__[name] = copies
+        recorder.catch([copies], lambda backs: [Dense(parameter, _shaped(backs[0], b, parameter))])
+
+    def after(*_: Any) -> None:
         module.__dict__.pop(name, None)
-    return False
+
+    return [module.register_forward_pre_hook(before), module.register_forward_hook(after, always_call=True)]
 
 
 def _shaped(back: Tensor | None, b: int, parameter: Tensor) -> Tensor:

@@ -13,6 +13,8 @@ from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
 from precedents.kernel import Kernel
 from precedents.preconditioners._inverse import Description, Inverse, absolute, coordinate_kernels
+from precedents.runtime.cost import Cost
+from precedents.runtime.memory import NUMBER
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,13 @@ class InverseEKFAC:
         """Two passes over the training set, whatever the damping."""
         basis, values = evidence.once("ekfac", lambda: _fitted(evidence))
         return Rotated(basis, values, absolute(self.damping, float(values.mean())))
+
+    def cost(self, evidence: Evidence, m: int) -> Cost:
+        """Passes for the moments and for the diagonal, and rotating every gradient."""
+        model, n = evidence.model, len(evidence.train)
+        side = max(sum(p.shape[:1]) + p.numel() // max(1, len(p)) for p in model.parameters.values() if p.ndim)
+        rotations = 2.0 * model.size * side * (n * model.classes + m)
+        return Cost(rotations + 2.0 * n * m * model.size, 2 * model.classes, 4 * NUMBER * model.size)
 
 
 @dataclass(frozen=True, eq=False)

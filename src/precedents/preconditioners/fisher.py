@@ -125,7 +125,7 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
     """The expected outer product of gradients over the model's own labels; the Gauss-Newton matrix."""
     model, train = evidence.model, evidence.train
     n, p = len(train), model.size
-    primal, dual = _true_fisher_bytes(evidence)
+    primal, dual = true_fisher_bytes(evidence)
     model.budget.required(
         min(primal, dual),
         f"The {kind} matrix of {p} parameters and {n} instances",
@@ -142,13 +142,13 @@ def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
     """In the smaller of the primal and the dual."""
     model, n = evidence.model, len(evidence.train)
     rows, p = n * (model.classes - 1), model.size
-    primal, dual = _true_fisher_bytes(evidence)
+    primal, dual = true_fisher_bytes(evidence)
     small, large = (p, rows) if primal <= dual else (rows, p)
     flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
     return Cost(flops=flops, passes=model.classes - 1, bytes=min(primal, dual))
 
 
-def _true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:
+def true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:
     """In the primal and in the dual."""
     rows, p = len(evidence.train) * (evidence.model.classes - 1), evidence.model.size
     return 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)

@@ -9,13 +9,13 @@ from precedents.engine.hessian import exact_hessian, linear_hessian
 from precedents.errors import InputError
 from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
-from precedents.model import Classifier
 from precedents.preconditioners._inverse import Inverse, Spectrum, absolute, spectrum
-from precedents.preconditioners.fisher import true_fisher, true_fisher_cost
+from precedents.preconditioners.ekfac import InverseEKFAC
+from precedents.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost
 from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
-Kind = Literal["auto", "exact", "gauss_newton"]
+Kind = Literal["auto", "exact", "gauss_newton", "ekfac"]
 Negative = Literal["drop", "keep"]
 
 EXACT = 2_000  # parameters up to which the exact Hessian takes seconds to minutes
@@ -27,7 +27,9 @@ class InverseHessian:
 
     exact: the Hessian itself; a network's has negative eigenvalues, which `negative` keeps or drops.
     gauss_newton: its positive semidefinite part that leaves out the curvature of the network.
-    auto: exact for linear models (in closed form) and up to 2,000 parameters, Gauss-Newton beyond.
+    ekfac: an approximation of that by Kronecker products, for what is too large for it.
+    auto: exact for linear models (in closed form) and up to 2,000 parameters, Gauss-Newton beyond, and EK-FAC
+    where that does not fit into the memory budget. The fitted inverse says what it is.
     """
 
     kind: Kind = "auto"
@@ -42,39 +44,51 @@ class InverseHessian:
 
     def fit(self, evidence: Evidence) -> Inverse:
         """The inverse, with its spectrum where the matrix is held whole."""
-        model = evidence.model
-        exact = self._is_exact(model)
-        if model.head is None and not exact:
+        kind = self.chosen(evidence)
+        if kind == "ekfac":
+            return InverseEKFAC(self.damping).fit(evidence)
+        if kind == "gauss_newton" and evidence.model.head is None:
             key = ("gauss-newton", self.damping)
             return evidence.once(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
         hessian = evidence.once("hessian", lambda: _dense(evidence))
         values, vectors = evidence.once("hessian spectrum", lambda: spectrum(hessian))
-        kind = "exact Hessian" if exact else "Gauss-Newton"
-        keep = self.negative == "keep"
+        name = "exact Hessian" if kind == "exact" else "Gauss-Newton"
         ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
-        return Spectrum(vectors, values, ridge, kind, keep)
+        return Spectrum(vectors, values, ridge, name, keep=self.negative == "keep")
 
     def cost(self, evidence: Evidence, m: int) -> Cost:
-        """Of the exact Hessian row by row or in closed form, or of the Gauss-Newton matrix."""
+        """Of the exact Hessian row by row or in closed form, of Gauss-Newton, or of EK-FAC."""
         model, n, p = evidence.model, len(evidence.train), evidence.model.size
-        if model.head is None and not self._is_exact(model):
+        kind = self.chosen(evidence)
+        if kind == "ekfac":
+            return InverseEKFAC(self.damping).cost(evidence, m)
+        if kind == "gauss_newton" and model.head is None:
             return true_fisher_cost(evidence, m)
         solved = 10.0 * p**3 + 2.0 * (n + m) * p * p
         if model.head is not None:
-            return Cost(flops=n * p * p + solved, passes=1, bytes=4 * NUMBER * p * p)
-        return Cost(flops=solved, passes=4 * p, bytes=4 * NUMBER * p * p)
+            return Cost(flops=n * p * p + solved, passes=1, bytes=_dense_bytes(p))
+        return Cost(flops=solved, passes=4 * p, bytes=_dense_bytes(p))
 
-    def _is_exact(self, model: Classifier) -> bool:
-        small = model.head is not None or model.size <= EXACT
-        return self.kind == "exact" or (self.kind == "auto" and small)
+    def chosen(self, evidence: Evidence) -> Kind:
+        """The kind that was asked for; for "auto" the first of the three that is affordable."""
+        if self.kind != "auto":
+            return self.kind
+        model, budget = evidence.model, evidence.model.budget.bytes
+        if (model.head is not None or model.size <= EXACT) and _dense_bytes(model.size) <= budget:
+            return "exact"
+        return "gauss_newton" if min(true_fisher_bytes(evidence)) <= budget else "ekfac"
+
+
+def _dense_bytes(p: int) -> int:
+    return 4 * NUMBER * p * p
 
 
 def _dense(evidence: Evidence) -> Tensor:
     p = evidence.model.size
     evidence.model.budget.required(
-        4 * NUMBER * p * p,
+        _dense_bytes(p),
         f"The exact Hessian of {p} parameters",
-        "Use InverseHessian(kind='gauss_newton'), or a Fisher metric.",
+        "Use InverseHessian(kind='ekfac'), or a Fisher metric.",
     )
     compute = exact_hessian if evidence.model.head is None else linear_hessian
     return compute(evidence.model, evidence.train)

@@ -21,6 +21,8 @@ from precedents.preconditioners._inverse import (
     absolute,
     coordinate_kernels,
 )
+from precedents.runtime.cost import Cost
+from precedents.runtime.memory import NUMBER
 
 Negative = Literal["drop", "keep"]
 
@@ -54,6 +56,13 @@ class InverseLanczos:
         kind = "Lanczos spectrum of the exact Hessian"
         found = Spectrum(pairs.vectors, pairs.values, ridge, kind, self.negative == "keep")
         return Truncated(found, pairs.residual)
+
+    def cost(self, evidence: Evidence, m: int) -> Cost:
+        """About two products with the Hessian for each eigenpair, and projections on the pairs."""
+        n, p = len(evidence.train), evidence.model.size
+        steps = min(p, 2 * self.rank + 20)
+        flops = 4.0 * p * steps * steps + 4.0 * p * self.rank * (n + m) + 2.0 * n * m * p
+        return Cost(flops, passes=6 * steps, bytes=NUMBER * p * 2 * steps)
 
 
 @dataclass(frozen=True, eq=False)

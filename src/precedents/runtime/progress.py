@@ -1,7 +1,7 @@
 """A bar for whatever takes longer than a second, on terminals only; otherwise nothing is printed."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sized
 from contextvars import ContextVar
 from time import monotonic
 from typing import TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 _shown: ContextVar[bool] = ContextVar("shown", default=False)  # whether an outer bar is up already
 
 
-def tracked(items: Sequence[T], title: str, patience: float = 1.0) -> Iterator[T]:
+def tracked(items: Iterable[T], title: str, total: int | None = None, patience: float = 1.0) -> Iterator[T]:
     """The items, with a bar and the remaining time once `patience` seconds have passed."""
     if _shown.get() or not sys.stderr.isatty():
         yield from items
@@ -21,7 +21,10 @@ def tracked(items: Sequence[T], title: str, patience: float = 1.0) -> Iterator[T
 
     _shown.set(True)
     bar = Progress(console=Console(stderr=True), transient=True)
-    task, began = bar.add_task(title, total=len(items)), monotonic()
+    task, began = (
+        bar.add_task(title, total=total or (len(items) if isinstance(items, Sized) else None)),
+        monotonic(),
+    )
     try:
         for item in items:
             yield item
