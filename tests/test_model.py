@@ -546,3 +546,18 @@ def test_a_snapshot_sees_every_kind_of_change(disturbed) -> None:
         change()
         assert snapshot.of(disturbed) != before
     torch.set_rng_state(state)
+
+
+class CallsItself(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+        self.run = lambda x: self.layer(x)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.run(x)
+
+
+def test_a_model_whose_copy_runs_the_original_is_refused() -> None:
+    with pytest.raises(InputError, match="do not depend on its trainable parameters"):
+        Explainer(CallsItself(), (torch.randn(4, 5), torch.tensor([0, 1, 2, 0])))

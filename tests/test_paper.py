@@ -1,6 +1,6 @@
 import pytest
 
-from precedents import ALIASES, METRICS, Metric, UnknownNameError, metric
+from precedents import ALIASES, METRICS, InputError, Metric, UnknownNameError, metric
 from precedents.paper import name_of
 
 
@@ -55,3 +55,8 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError) as caught:
         metric("influence")
     assert all(name in str(caught.value) for name in [*METRICS, *ALIASES])
+
+
+def test_what_is_neither_name_nor_metric_is_refused() -> None:
+    with pytest.raises(InputError, match="Pass a name such as 'cos_grad'"):
+        metric(None)

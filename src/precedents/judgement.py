@@ -58,8 +58,8 @@ def judge(
     criteria: Iterable[str | Criterion] | None = None,
 ) -> Judgement:
     """Puts the metrics through the criteria; those named in the folder, unless told otherwise."""
-    chosen = [metric_of(metric) for metric in metrics]
-    wanted = CRITERIA.names() if criteria is None else criteria
+    chosen = [metric_of(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics)]
+    wanted = CRITERIA.names() if criteria is None else [criteria] if isinstance(criteria, str) else criteria
     laws = [CRITERIA.read(law) if isinstance(law, str) else law for law in wanted]
     pairs = [(law, metric) for law in laws for metric in chosen]
     outcomes: dict[tuple[str, str], Result | Inapplicable] = {}

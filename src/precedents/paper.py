@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from precedents.errors import UnknownNameError
+from precedents.errors import InputError, UnknownNameError
 from precedents.features.all_hidden import all_hidden
 from precedents.features.gradient import gradient
 from precedents.features.inputs import inputs
@@ -48,6 +48,8 @@ def metric(wanted: str | Metric) -> Metric:
     """A metric by its name, its abbreviation in the paper (in any case), or its textual form."""
     if isinstance(wanted, Metric):
         return wanted
+    if not isinstance(wanted, str):
+        raise InputError(f"The metric is {wanted!r}. Pass a name such as 'cos_grad', or a Metric.")
     if ":" in wanted:
         return Metric.read(wanted)
     name = wanted.lower()

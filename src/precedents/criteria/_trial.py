@@ -83,8 +83,9 @@ class Trial:
             model, train = self.evidence.model, self.evidence.train
             drawn = model.randomized(seed)
             if self.fresh is not None:
-                drawn = Classifier.of(self.fresh(seed), train, vectorise=model.vectorise)
-                drawn = drawn.with_taps(model)
+                with torch.random.fork_rng(devices=[]):
+                    made = self.fresh(seed)
+                drawn = Classifier.of(made, train, vectorise=model.vectorise).with_taps(model)
             return Evidence(drawn, train)
 
         def trial() -> Trial:
@@ -105,7 +106,8 @@ class Trial:
         def trial() -> Trial:
             train, groups = self.evidence.train, merge(classes, seed)
             merged_train = train.relabelled(groups[train.labels])
-            model = retrain(merged_train, seed)
+            with torch.random.fork_rng(devices=[]):
+                model = retrain(merged_train, seed)
             if not isinstance(model, nn.Module):
                 raise InputError(
                     f"retrain returned a {type(model).__name__}. Return the trained torch.nn.Module."

@@ -19,7 +19,7 @@ from precedents.data import Batch
 from precedents.engine.parts import Factored, Lookup, Outer, Part
 from precedents.engine.record import Recording, recording
 from precedents.engine.rows import Rows, joined_factors
-from precedents.errors import PrecedentsError
+from precedents.errors import InputError, PrecedentsError
 from precedents.inputs import Inputs, alone, leaves, mapped
 from precedents.model import Classifier
 
@@ -205,6 +205,11 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
     trial = _in_float64(model)
     slow = Plan(trial, _places(trial), vectorised=False)
     wanted = _first(slow, batch)
+    if not wanted.any():
+        raise InputError(
+            "The model's outputs do not depend on its trainable parameters. Does it call itself by a closure "
+            "or a bound method that it keeps? A copy of it still runs the original: define forward as a method."
+        )
     try:
         plan = Plan(trial, slow.places, recording(trial, partial(_right, slow, batch, wanted)))
         if _agree(_first(plan, batch), wanted):
