@@ -73,8 +73,12 @@ class Classifier:
         """
         if not isinstance(module, nn.Module):
             raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise InputError(
+                "The model is scripted: its layers cannot be seen. Pass the module it was made from."
+            )
         copy = _copy(module).eval()
-        batch = train.take(range(min(2, len(train))))
+        batch = train.take([0, min(1, len(train) - 1)])
         draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
         logits = _first_look(draft, batch.inputs)
         trace = _traced(draft, batch.inputs)

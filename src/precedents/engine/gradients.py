@@ -6,10 +6,10 @@ network, whose lengths may be 1e-20, keep all their digits.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from precedents.inputs import Inputs, alone, leaves, mapped
 from precedents.model import Classifier
 
 VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
+FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
 Cotangents = Callable[[Tensor], Sequence[Tensor]]
 
 
@@ -96,7 +97,7 @@ class Plan:
     places: dict[int, slice]  # the columns of each parameter, by its id
     recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
     vectorised: bool = True
-    factored: frozenset[int] = frozenset()  # the parameters whose gradients are kept as factors
+    factored: Mapping[int, type[Outer | Lookup]] = field(default_factory=dict)  # what is not formed, by id
     volume: float = VOLUME / 64  # numbers that come back to the layers for one instance
 
     @property
@@ -105,6 +106,10 @@ class Plan:
         near = max(8, min(1024, int(VOLUME / max(self.volume, 1))))
         passes = self.model.budget.bytes // int(8 * 4 * self.model.number * max(self.volume, 1))
         return max(1, min(near, passes))
+
+    def parameter(self, key: int) -> Tensor:
+        """The parameter with this id."""
+        return next(p for p in self.model.parameters.values() if id(p) == key)
 
     def width(self, columns: slice | None) -> int:
         """How many columns are formed."""
@@ -155,7 +160,8 @@ class Plan:
         for key, place in self.places.items():
             owned = every.get(key, [])
             if columns is None and key in self.factored:
-                factors.append((place, cast("Factored", owned[0]).changed(Tensor.cpu)))
+                kept = self.factored[key].summed(cast("Any", owned), self.parameter(key), b)
+                factors.append((place, kept.changed(Tensor.cpu)))
                 continue
             wanted = place if columns is None else _common(place, columns)
             if wanted is None:
@@ -177,7 +183,10 @@ def _fill(target: Tensor, parts: list[Part], columns: slice) -> None:
     if not parts:
         target.zero_()
     for i, part in enumerate(parts):
-        values = part.formed().reshape(len(target), -1)[:, columns]
+        formed = part.formed()
+        if len(formed) != len(target):
+            raise InputError("A layer received the instances along another axis than the first in this batch.")
+        values = formed.reshape(len(formed), -1)[:, columns]
         if i == 0:
             target.copy_(values)
         else:
@@ -204,7 +213,10 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
     """
     trial = _in_float64(model)
     slow = Plan(trial, _places(trial), vectorised=False)
-    wanted = _first(slow, batch)
+    try:
+        wanted = _first(slow, batch)
+    except RuntimeError as error:
+        raise InputError(f"The model cannot be differentiated: {str(error).splitlines()[0]}") from error
     if not wanted.any():
         raise InputError(
             "The model's outputs do not depend on its trainable parameters. Does it call itself by a closure "
@@ -217,15 +229,13 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
             kinds = ", ".join(sorted(set(plan.recording.uncovered)))
             return plan, f"{kinds} has no rule: vmap over the module" if kinds else ""
         reason = "parameters are used outside of the layers that own them"
-    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
-        if isinstance(error, PrecedentsError):
-            raise
+    except FAILURES as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     try:
         plan = Plan(trial, slow.places)
         if _agree(_first(plan, batch), wanted):
             return plan, f"vmap over the whole model ({reason})"
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+    except FAILURES:
         pass
     return slow, f"one instance at a time ({reason})"
 
@@ -256,11 +266,11 @@ def _sized(plan: Plan, batch: Batch) -> Plan:
     inputs = plan.model.placed(batch.inputs)
     parts = next(plan.recording.passes(inputs, lambda logits: [torch.ones_like(logits)]))
     keys = [id(part.parameter) for part in parts]
-    factored = frozenset(
-        key
+    factored = {
+        key: type(part)
         for key, part in zip(keys, parts, strict=True)
         if isinstance(part, (Outer, Lookup)) and part.pays and keys.count(key) == 1
-    )
+    }
     volume = plan.recording.recorder.volume / len(batch.labels)
     return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume)
 

@@ -99,7 +99,16 @@ class Outer:
     def joined(self, others: Sequence["Outer"]) -> "Outer":
         """One after the other."""
         every = [self, *others]
-        return Outer(self.parameter, torch.cat([p.left for p in every]), torch.cat([p.right for p in every]))
+        return Outer(self.parameter, _stacked([p.left for p in every]), _stacked([p.right for p in every]))
+
+    @classmethod
+    def summed(cls, parts: Sequence["Outer"], parameter: Tensor, b: int) -> "Outer":
+        """The gradients of several calls of a layer, or of none, as those of one with all their positions."""
+        o = len(parameter)
+        none = cls(parameter, parameter.new_zeros(b, 0, o), parameter.new_zeros(b, 0, parameter.numel() // o))
+        every = list(parts) or [none]
+        lefts, rights = ([p.left for p in every], [p.right for p in every])
+        return every[0] if len(every) == 1 else cls(parameter, torch.cat(lefts, 1), torch.cat(rights, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +151,16 @@ class Lookup:
     def joined(self, others: Sequence["Lookup"]) -> "Lookup":
         """One after the other."""
         every = [self, *others]
-        return Lookup(self.parameter, torch.cat([p.rows for p in every]), torch.cat([p.values for p in every]))
+        return Lookup(self.parameter, _stacked([p.rows for p in every]), _stacked([p.values for p in every]))
+
+    @classmethod
+    def summed(cls, parts: Sequence["Lookup"], parameter: Tensor, b: int) -> "Lookup":
+        """The gradients of several calls of a layer, or of none, as those of one with all their positions."""
+        rows = torch.zeros(b, 0, dtype=torch.long, device=parameter.device)
+        none = cls(parameter, rows, parameter.new_zeros(b, 0, parameter.shape[1]))
+        every = list(parts) or [none]
+        places, values = ([p.rows for p in every], [p.values for p in every])
+        return every[0] if len(every) == 1 else cls(parameter, torch.cat(places, 1), torch.cat(values, 1))
 
     @cached_property
     def _used(self) -> tuple[Tensor, Tensor]:
@@ -157,3 +175,15 @@ class Lookup:
         table = self.values.new_zeros(b * v, e)
         places = rows + v * torch.arange(b, device=rows.device)[:, None]
         return table.index_add_(0, places.flatten(), self.values.reshape(-1, e)).reshape(b, v, e)
+
+
+def _stacked(blocks: Sequence[Tensor]) -> Tensor:
+    """Blocks [b, t, ...] one after the other; positions that a block does not have are zero."""
+    most = max(block.shape[1] for block in blocks)
+    even = [block if block.shape[1] == most else _padded(block, most) for block in blocks]
+    return torch.cat(even)
+
+
+def _padded(block: Tensor, most: int) -> Tensor:
+    b, t, *rest = block.shape
+    return torch.cat([block, block.new_zeros(b, most - t, *rest)], dim=1)

@@ -30,9 +30,15 @@ class Recorder:
 
     def catch(self, outputs: Iterable[Tensor], parts: Callable[[Sequence[Tensor | None]], Parts]) -> None:
         """`parts` will be called with the gradients of these outputs."""
-        edges = [get_gradient_edge(output) for output in outputs if output.requires_grad]
-        if edges:
-            self.catches.append(Catch(edges, parts))
+        caught = [output for output in outputs if output.requires_grad]
+        shapes = [output.shape for output in caught]
+
+        def shaped(backs: Sequence[Tensor | None]) -> Parts:
+            pairs = zip(backs, shapes, strict=True)
+            return parts([None if back is None else back.reshape(shape) for back, shape in pairs])
+
+        if caught:
+            self.catches.append(Catch([get_gradient_edge(_own(output)) for output in caught], shaped))
 
     def drained(self) -> list[Catch]:
         """The catches so far, which are forgotten."""
@@ -53,6 +59,13 @@ class Rule:
     parts: Callable[..., Iterator[Part]] | None = None
     rewritten: Callable[[Any, Recorder], nn.Module] | None = None
     applies: Callable[[Any], bool] = lambda _: True
+
+
+def _own(output: Tensor) -> Tensor:
+    """The tensor whose gradient is caught: what a view shows whole, since writing to a view changes it."""
+    base = output._base
+    whole = base is not None and not base.is_leaf and base.numel() == output.numel()
+    return base if whole and base.is_contiguous() and output.is_contiguous() else output  # type: ignore[union-attr, return-value]
 
 
 def positions(values: Tensor) -> Tensor:
