@@ -24,6 +24,7 @@ from precedents.inputs import Inputs, alone, leaves, mapped
 from precedents.model import Classifier
 
 VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
+LEAST = 16  # instances in one pass, however large they are
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
 Cotangents = Callable[[Tensor], Sequence[Tensor]]
 
@@ -103,7 +104,7 @@ class Plan:
     @property
     def size(self) -> int:
         """Instances per pass: what stays near the processor, and an eighth of the budget at most."""
-        near = max(8, min(1024, int(VOLUME / max(self.volume, 1))))
+        near = max(LEAST, min(1024, int(VOLUME / max(self.volume, 1))))
         passes = self.model.budget.bytes // int(8 * 4 * self.model.number * max(self.volume, 1))
         return max(1, min(near, passes))
 

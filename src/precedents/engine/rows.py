@@ -88,6 +88,8 @@ def joined(blocks: Sequence[Rows]) -> Rows:
 def joined_factors(blocks: Sequence[Rows]) -> tuple[tuple[slice, Factored], ...]:
     """The factors of consecutive blocks, one after the other."""
     first, *rest = blocks
+    if not rest:
+        return first.factors
     return tuple(
         (place, factor.joined([block.factors[i][1] for block in rest]))
         for i, (place, factor) in enumerate(first.factors)

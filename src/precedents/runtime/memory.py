@@ -36,7 +36,7 @@ class Budget:
         """What may be used now."""
         return self.given if self.given is not None else available() // 2
 
-    def rows(self, width: int, number: int = NUMBER, most: int = 512) -> int:
+    def rows(self, width: int, number: int = NUMBER, most: int = 1024) -> int:
         """How many rows of this width, of numbers of this many bytes, make a block."""
         row = number * max(1, width)
         return max(1, min(most, max(ENOUGH, BLOCK // row), self.bytes // (8 * row)))

@@ -1,0 +1,64 @@
+"""What a number was measured on: processor, threads, memory, versions; and the process's own peak memory."""
+
+import os
+import platform
+import re
+import resource
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+import precedents
+
+
+def here() -> tuple[dict[str, Any], dict[str, str]]:
+    """The machine and the versions."""
+    machine = {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "memory_gigabytes": round(psutil.virtual_memory().total / 2**30),
+        "system": platform.system(),
+    }
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": version("numpy"),
+        "precedents": precedents.__version__,
+    }
+    return machine, versions
+
+
+def processor() -> str:
+    """Its name, as the system tells it."""
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        found = re.search(r"^model name\s*:\s*(.+)$", listing.read_text(), flags=re.MULTILINE)
+        if found:
+            return found[1]
+    return platform.processor() or platform.machine()
+
+
+def peak_megabytes() -> float:
+    """The most memory this process has held.
+
+    Linux counts it in `VmHWM`. Its `ru_maxrss` would also count what the parent held when it started this
+    process, which is why that is asked only where there is nothing else.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"^VmHWM:\s*(\d+) kB$", status.read_text(), flags=re.MULTILINE)
+        if found:
+            return int(found[1]) / 2**10
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def plain(message: str, most: int = 160) -> str:
+    """The first line of an error's message, without the places of files."""
+    line = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    return re.sub(r"(?:\w+://|(?<![\w.]))/?[\w.~-]*(?:/[\w.~-]+){2,}/?", "...", line)[:most]

@@ -1,0 +1,148 @@
+"""The five kinds of model that are measured, with random weights, and random instances for them."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.mobilenet import mobilenet
+from precedents.bench.architectures.cnn import cnn
+from precedents.bench.architectures.logistic_regression import logistic_regression
+
+IMAGE = (3, 32, 32)
+LENGTH = 24  # tokens of a sequence, the last ones padding
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model and what it is fed."""
+
+    title: str
+    build: Callable[[], nn.Module]
+    inputs: Callable[[int], Tensor]  # how many -> that many instances
+    classes: int
+    batches: tuple[int, ...] = (16, 64, 256, 1024)  # sizes worth trying
+    share: int = 1  # the sizes n and m are divided by it
+
+
+@dataclass(frozen=True)
+class Work:
+    """A model, n training instances and m cases; the cases' labels are the model's own predictions."""
+
+    model: nn.Module  # in eval mode
+    x_train: Tensor
+    y_train: Tensor
+    x_cases: Tensor
+    y_cases: Tensor
+
+    @property
+    def parts(self) -> tuple[nn.Module, Tensor, Tensor, Tensor, Tensor]:
+        """In the order in which the measured functions take them."""
+        return self.model, self.x_train, self.y_train, self.x_cases, self.y_cases
+
+    @property
+    def parameters(self) -> int:
+        """How many the model has."""
+        return sum(p.numel() for p in self.model.parameters())
+
+    def doubled(self) -> "Work":
+        """The same in float64."""
+        x_train, x_cases = (x.double() if x.is_floating_point() else x for x in (self.x_train, self.x_cases))
+        return replace(self, model=deepcopy(self.model).double(), x_train=x_train, x_cases=x_cases)
+
+    def head(self, n: int, m: int) -> "Work":
+        """The same with the first n training instances and the first m cases."""
+        return replace(
+            self,
+            x_train=self.x_train[:n],
+            y_train=self.y_train[:n],
+            x_cases=self.x_cases[:m],
+            y_cases=self.y_cases[:m],
+        )
+
+
+class BiLstm(nn.Module):
+    """Two bidirectional LSTM layers of 16; the last one's two final states go into one linear layer."""
+
+    def __init__(self, words: int = 1260, width: int = 8, hidden: int = 16, classes: int = 6) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.lstm = nn.LSTM(width, hidden, num_layers=2, bidirectional=True, batch_first=True)
+        self.head = nn.Linear(2 * hidden, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[b, length] to logits [b, classes]."""
+        _, (states, _) = self.lstm(self.embedding(tokens))  # [layers x directions, b, hidden]
+        return self.head(torch.cat([states[-2], states[-1]], dim=1))
+
+
+class Transformer(nn.Module):
+    """Two encoder layers on tokens with learned positions, averaged over the positions, one linear layer."""
+
+    def __init__(self, words: int = 500, width: int = 64, classes: int = 6) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.positions = nn.Parameter(torch.randn(LENGTH, width) / width**0.5)
+        self.layers = nn.Sequential(*(_encoder_layer(width) for _ in range(2)))
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[b, length] to logits [b, classes]."""
+        hidden = self.layers(self.embedding(tokens) + self.positions)  # [b, length, width]
+        return self.head(hidden.mean(dim=1))
+
+
+def _encoder_layer(width: int) -> nn.Module:
+    return nn.TransformerEncoderLayer(width, nhead=4, dim_feedforward=128, dropout=0.1, batch_first=True)
+
+
+def images(count: int) -> Tensor:
+    """Noise [count, 3, 32, 32]."""
+    return torch.randn(count, *IMAGE)
+
+
+def sentences(count: int, words: int) -> Tensor:
+    """Token numbers [count, length], each sequence ended by zeros."""
+    tokens = torch.randint(1, words, (count, LENGTH))
+    lengths = torch.randint(LENGTH // 4, LENGTH + 1, (count, 1))
+    return tokens * (torch.arange(LENGTH) < lengths)
+
+
+MODELS = {
+    "logreg": Kind("logistic regression", lambda: logistic_regression(IMAGE, 10), images, 10),
+    "cnn": Kind("CNN", lambda: cnn(IMAGE, 10), images, 10),
+    "lstm": Kind("Bi-LSTM", BiLstm, lambda count: sentences(count, 1260), 6),
+    "transformer": Kind("transformer", Transformer, lambda count: sentences(count, 500), 6),
+    "mobilenet": Kind("MobileNetV2", lambda: mobilenet(10), images, 10, batches=(16, 64), share=10),
+}
+
+
+def work(name: str, n: int, m: int, seed: int = 0) -> Work:
+    """The same weights, instances and labels for the same arguments, in whichever process."""
+    kind = MODELS[name]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = settled(kind.build(), kind.inputs(64))
+        inputs = kind.inputs(n + m)
+        labels = torch.randint(kind.classes, (n,))
+    cases = inputs[n:].clone()
+    return Work(model, inputs[:n].clone(), labels, cases, predicted(model, cases))
+
+
+@torch.no_grad()
+def settled(model: nn.Module, inputs: Tensor) -> nn.Module:
+    """The model in eval mode; the running statistics of its batch normalizations are those of these inputs."""
+    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+    if norms:
+        for norm in norms:
+            norm.momentum = None  # the average over all batches so far, of which there is one
+        model.train()(inputs)
+    return model.eval()
+
+
+@torch.no_grad()
+def predicted(model: nn.Module, inputs: Tensor) -> Tensor:
+    """The class with the largest logit for each instance."""
+    return torch.cat([model(part).argmax(dim=1) for part in inputs.split(64)])

@@ -1,0 +1,220 @@
+"""Writes the page of the benchmarks and its two pictures from the records."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.agreement import CASES, TRAIN
+from benchmarks.figures import growth_figure, speed_figure
+from benchmarks.models import MODELS
+from benchmarks.peers import PEERS
+from benchmarks.records import Record, Records
+from benchmarks.summary import ROUNDS, Row, Summary, summaries
+
+NAMES = {
+    "dot_grad": "precedents, Grad-Dot",
+    "cos_grad": "precedents, Grad-Cos",
+    **{who: peer.title for who, peer in PEERS.items()},
+}
+CURVATURE = {
+    "fisher": "`dot_fisher`, `cos_fisher`, `l2_fisher`",
+    "curvature": "Gauss-Newton IF and RIF",
+}
+
+
+def page(works: Sequence[Summary], growth: Sequence[Record]) -> Iterator[str]:
+    """The lines of the page."""
+    compared = main_works(works)
+    yield "# Benchmarks"
+    yield ""
+    yield (
+        "Time for the exact relevance of every training instance to every case, relative to the limit: one "
+        "plain forward and backward pass over all instances plus one float32 product of the gradient matrices. "
+        "All numbers of a column come from one run, each the best of three interleaved rounds, each round in a "
+        "process of its own. Weights and inputs are random. `make bench` measures anew and writes this page."
+    )
+    yield ""
+    yield from conditions(compared)
+    yield ""
+    yield "![Time relative to the limit, by model and library](images/benchmarks.svg)"
+    yield ""
+    yield from speed_table(compared)
+    yield ""
+    yield from remarks(compared)
+    yield ""
+    yield from agreement(compared)
+    yield from curvature(works)
+    if growth:
+        yield from growth_section(growth)
+
+
+def main_works(works: Sequence[Summary]) -> list[Summary]:
+    """For each model the work with the most contestants, of these the largest."""
+    best = {}
+    for work in sorted(works, key=lambda work: (len(work.rows), work.n * work.m)):
+        best[work.model] = work
+    return [best[model] for model in MODELS if model in best]
+
+
+def conditions(works: Sequence[Summary]) -> Iterator[str]:
+    """Machine, versions and date."""
+    for machine in unique(
+        f"{w.machine.get('processor')}, {w.machine.get('cores')} cores, {w.machine.get('threads')} threads, "
+        f"{w.machine.get('memory_gigabytes')} GB, {w.machine.get('system')}"
+        for w in works
+    ):
+        yield f"- machine: {machine}"
+    ours = next((row.versions for w in works for row in w.rows if row.who == "limit" and row.versions), {})
+    yield "- versions: " + ", ".join([*versions(ours), *unique(peer_versions(works))])
+    yield f"- date: {', '.join(unique(w.date[:10] for w in works))}"
+
+
+def versions(found: dict[str, str]) -> list[str]:
+    """As text."""
+    return [f"{name} {number}" for name, number in found.items()]
+
+
+def peer_versions(works: Sequence[Summary]) -> Iterator[str]:
+    """Of those who took part."""
+    for work in works:
+        for row in work.rows:
+            package = PEERS[row.who].package if row.who in PEERS else ""
+            if package in row.versions:
+                yield f"{package} {row.versions[package]}"
+
+
+def speed_table(works: Sequence[Summary]) -> Iterator[str]:
+    """Contestants by models."""
+    yield "| | " + " | ".join(MODELS[w.model].title for w in works) + " |"
+    yield "|---|" + "---:|" * len(works)
+    yield "| parameters | " + " | ".join(f"{w.parameters:,}" for w in works) + " |"
+    yield "| training instances x cases | " + " | ".join(f"{w.n:,} x {w.m:,}" for w in works) + " |"
+    limits = (w.row("limit") for w in works)
+    yield "| the limit, seconds | " + " | ".join(number(r.seconds if r else None) for r in limits) + " |"
+    for who, name in NAMES.items():
+        yield f"| {name} | " + " | ".join(cell(w.row(who)) for w in works) + " |"
+
+
+def cell(row: Row | None) -> str:
+    """Relative to the limit, with the seconds; or what went wrong."""
+    if row is None:
+        return "–"
+    if row.seconds is None:
+        return row.status.partition(":")[0]
+    ratio = f"{number(row.by_limit)} ({number(row.seconds)} s)"
+    if not row.counts:
+        return f"~~{ratio}~~ wrong"
+    return ratio if row.who in PEERS else f"**{ratio}**"
+
+
+def number(value: float | None) -> str:
+    """Two or three digits."""
+    if value is None:
+        return "–"
+    digits = 2 if value < 1 else 3
+    return f"{value:.{digits}g}" if value < 1000 else f"{value:.0f}"
+
+
+def remarks(works: Sequence[Summary]) -> Iterator[str]:
+    """How the peers were used, and why numbers are missing or struck out."""
+    for who, name in NAMES.items():
+        said = [f"{PEERS[who].note}."] if who in PEERS else []
+        for work in works:
+            row = work.row(who)
+            if row is not None and row.status != "right":
+                said.append(f"{MODELS[work.model].title}: {row.status}.")
+            elif row is not None and row.rounds < ROUNDS:
+                said.append(f"{MODELS[work.model].title}: {row.rounds} of {ROUNDS} rounds.")
+        if said:
+            yield f"- {name}: {' '.join(said)}"
+
+
+def agreement(works: Sequence[Summary]) -> Iterator[str]:
+    """How the numbers were checked."""
+    right = [row for w in works for row in w.rows if row.deviation is not None and row.counts]
+    ours = [row.deviation for row in right if row.who not in PEERS]
+    peers = [row.deviation for row in right if row.who in PEERS]
+    whole = [row.difference for row in right if row.difference is not None]
+    yield (
+        f"Everyone is checked on {CASES} cases and {TRAIN} training instances, in float64 if possible, against "
+        "plain autograd one example at a time, relative to the largest score. "
+        + (f"precedents deviates by at most {max(ours):.0e}" if ours else "")
+        + (f", the peers that are right by at most {max(peers):.0e}" if peers else "")
+        + ". "
+        + (f"The whole float32 matrices differ from ours by at most {max(whole):.0e}: " if whole else "")
+        + "in float32 a ReLU at its kink may fall on either side."
+    )
+
+
+def curvature(works: Sequence[Summary]) -> Iterator[str]:
+    """Fisher and Gauss-Newton."""
+    rows = [(w, row) for w in works for row in w.rows if row.who in CURVATURE]
+    if not rows:
+        return
+    yield ""
+    yield "## Curvature"
+    yield ""
+    yield "| metrics | model | training instances x cases | seconds | relative to Grad-Cos | peak memory |"
+    yield "|---|---|---:|---:|---:|---:|"
+    for w, row in rows:
+        memory = "–" if row.peak_megabytes is None else f"{row.peak_megabytes / 1024:.1f} GB"
+        seconds = row.status if row.seconds is None else number(row.seconds)
+        yield (
+            f"| {CURVATURE[row.who]} | {MODELS[w.model].title} | {w.n:,} x {w.m:,} | {seconds} "
+            f"| {number(row.by_ours)} | {memory} |"
+        )
+
+
+def growth_section(records: Sequence[Record]) -> Iterator[str]:
+    """Time and memory of the top ten."""
+    yield ""
+    yield "## Growth"
+    yield ""
+    yield (
+        "The ten best precedents by Grad-Cos, the paper's CNN on 28 x 28 images, the full matrix never held. "
+        "The memory is the peak of the process less that of one that only imports the library and holds the "
+        "same model and data."
+    )
+    yield ""
+    yield "![Seconds and memory over training instances, cases and parameters](images/growth.svg)"
+    yield ""
+    yield "| training instances | cases | parameters | seconds | memory, MB |"
+    yield "|---:|---:|---:|---:|---:|"
+    for r in records:
+        values = [number(r["seconds"]), f"{r['own_megabytes']:.0f}"] if "seconds" in r else [r["status"], "–"]
+        yield f"| {r['n']:,} | {r['m']:,} | {r.get('parameters', 0):,} | {' | '.join(values)} |"
+
+
+def unique(values: Iterator[str]) -> list[str]:
+    """In the order of their first appearance."""
+    return list(dict.fromkeys(values))
+
+
+def saved(figure: Figure, path: Path) -> None:
+    """The same bytes for the same figure."""
+    with mpl.rc_context({"svg.hashsalt": "benchmarks"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    """Writes `benchmarks.md` and `images/` into `--out`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, required=True, help="the folder of the records")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the page: docs")
+    given = parser.parse_args()
+    works = summaries(Records(given.results / "speed.jsonl"))
+    last = {record["key"]: record for record in Records(given.results / "growth.jsonl")}
+    growth = list(last.values())
+    (given.out / "images").mkdir(parents=True, exist_ok=True)
+    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth)) + "\n")
+    titles = {name: kind.title for name, kind in MODELS.items()}
+    saved(speed_figure(main_works(works), titles, NAMES), given.out / "images" / "benchmarks.svg")
+    if growth:
+        saved(growth_figure(growth), given.out / "images" / "growth.svg")
+
+
+if __name__ == "__main__":
+    main()
