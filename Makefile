@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test lint setup clean
+.PHONY: demo test lint bench setup clean
 
 demo: setup
 	$(BIN)/python -m precedents.demo demo
@@ -18,6 +18,12 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python -m benchmarks.environments
+	$(BIN)/python -m benchmarks.speed --out benchmarks/results --curvature --mobilenet-fisher
+	$(BIN)/python -m benchmarks.growth --out benchmarks/results
+	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
 
 setup: $(READY)
 

@@ -114,8 +114,9 @@ def number(value: float | None) -> str:
     """Two or three digits."""
     if value is None:
         return "–"
-    digits = 2 if value < 1 else 3
-    return f"{value:.{digits}g}" if value < 1000 else f"{value:.0f}"
+    if value < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
 def remarks(works: Sequence[Summary]) -> Iterator[str]:

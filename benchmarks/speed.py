@@ -57,7 +57,7 @@ def measure(piece: Piece, given: argparse.Namespace) -> Summary:
     started = now()
     before = [] if given.again else last_run(records, piece.model, piece.n, piece.m)
     run = before[-1]["run"] if before else started
-    done = {(r["who"], r["round"]): r for r in before}
+    done = {(r["who"], r["round"]): r for r in before if "seconds" in r or not given.retry}
     for round_ in range(1, given.rounds + 1):
         for who in piece.contestants:
             own = [r for (name, _), r in done.items() if name == who]
@@ -171,6 +171,7 @@ def main() -> None:
     parser.add_argument("--curvature", action="store_true", help="also Gauss-Newton influence on the CNN")
     parser.add_argument("--mobilenet-fisher", action="store_true", help="also Fisher on MobileNetV2, n = 5,000")
     parser.add_argument("--again", action="store_true", help="measure also what is done")
+    parser.add_argument("--retry", action="store_true", help="measure also what failed")
     parser.add_argument("--patience", type=float, default=120, help="seconds beyond which one round is enough")
     parser.add_argument("--most", type=float, default=7200, help="seconds after which a process is stopped")
     given = parser.parse_args()

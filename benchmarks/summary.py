@@ -80,6 +80,7 @@ def _seconds(run: list[Record], who: str) -> float | None:
 
 def _row(run: list[Record], who: str, best: dict[str, float | None]) -> Row:
     own = [r for r in run if r["who"] == who]
+    last = own[-1]
     seconds = best[who]
 
     def relative(other: str) -> float | None:
@@ -88,13 +89,13 @@ def _row(run: list[Record], who: str, best: dict[str, float | None]) -> Row:
 
     return Row(
         who=who,
-        status=own[0]["status"],
+        status=last["status"],
         seconds=seconds,
         rounds=sum("seconds" in r for r in own),
         by_limit=relative("limit"),
         by_ours=relative("cos_grad"),
-        deviation=own[0].get("deviation"),
-        difference=own[0].get("difference"),
+        deviation=last.get("deviation"),
+        difference=last.get("difference"),
         peak_megabytes=max((r["peak_megabytes"] for r in own if "peak_megabytes" in r), default=None),
-        versions=own[0].get("versions", {}),
+        versions=last.get("versions", {}),
     )
