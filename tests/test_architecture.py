@@ -99,21 +99,6 @@ def test_drawing_does_not_touch_the_global_state_of_matplotlib() -> None:
     assert run(sys.executable, "-c", PLOT).strip() == "False"
 
 
-TANIMOTO = '''"""R = the share of what two vectors have in common, after Tanimoto."""
-
-import torch
-from torch import Tensor
-
-from precedents.kernel import Kernel
-
-
-def tanimoto(kernel: Kernel) -> Tensor:
-    """Relevance [m, n], at most 1."""
-    case_sq, train_sq = kernel.squares()
-    union = case_sq + train_sq - kernel.cross
-    return torch.where(union == 0, 0.0, kernel.cross / union)
-'''
-
 USE = """
 import torch
 from precedents import SIMILARITIES, Explainer
@@ -127,10 +112,12 @@ print("tanimoto" in SIMILARITIES.names(), repr(explainer))
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory) -> Path:
-    """A copy of the package with one more file."""
+    """A copy of the package with one more file, which CONTRIBUTING.md has whole."""
     folder = tmp_path_factory.mktemp("extended")
     shutil.copytree(PACKAGE, folder / "precedents", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "precedents" / "similarities" / "tanimoto.py").write_text(TANIMOTO)
+    recipe = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    whole = recipe.partition("```python\n")[2].partition("```")[0]
+    (folder / "precedents" / "similarities" / "tanimoto.py").write_text(whole)
     return folder
 
 
