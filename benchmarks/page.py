@@ -33,8 +33,9 @@ def page(works: Sequence[Summary], growth: Sequence[Record]) -> Iterator[str]:
     yield (
         "Time for the exact relevance of every training instance to every case, relative to the limit: one "
         "plain forward and backward pass over all instances plus one float32 product of the gradient matrices. "
-        "All numbers of a column come from one run, each the best of three interleaved rounds, each round in a "
-        "process of its own. Weights and inputs are random. `make bench` measures anew and writes this page."
+        "All numbers of a column come from one run, each the best of up to three interleaved rounds (fewer are "
+        "named below), each round in a process of its own. Weights and inputs are random. The spread is the "
+        "slowest of a contestant's rounds by its fastest. `make bench` measures anew and writes this page."
     )
     yield ""
     yield from conditions(compared)
@@ -94,14 +95,21 @@ def speed_table(works: Sequence[Summary]) -> Iterator[str]:
     yield "| training instances x cases | " + " | ".join(f"{w.n:,} x {w.m:,}" for w in works) + " |"
     limits = (w.row("limit") for w in works)
     yield "| the limit, seconds | " + " | ".join(number(r.seconds if r else None) for r in limits) + " |"
+    yield "| the limit, rounds and spread | " + " | ".join(_spread(w.row("limit")) for w in works) + " |"
+    ours = [w.row("cos_grad") for w in works]
+    yield "| precedents, Grad-Cos, rounds and spread | " + " | ".join(_spread(r) for r in ours) + " |"
     for who, name in NAMES.items():
         yield f"| {name} | " + " | ".join(cell(w.row(who)) for w in works) + " |"
+
+
+def _spread(row: Row | None) -> str:
+    return "–" if row is None or row.spread is None else f"{row.rounds}, {row.spread:.2f}"
 
 
 def cell(row: Row | None) -> str:
     """Relative to the limit, with the seconds; or what went wrong."""
     if row is None:
-        return "–"
+        return "not measured"
     if row.seconds is None:
         return row.status.partition(":")[0]
     ratio = f"{number(row.by_limit)} ({number(row.seconds)} s)"
@@ -158,13 +166,13 @@ def curvature(works: Sequence[Summary]) -> Iterator[str]:
     yield ""
     yield "## Curvature"
     yield ""
-    yield "| metrics | model | training instances x cases | seconds | relative to Grad-Cos | peak memory |"
-    yield "|---|---|---:|---:|---:|---:|"
+    yield "| metrics | model | training x cases | rounds | seconds | relative to Grad-Cos | peak memory |"
+    yield "|---|---|---:|---:|---:|---:|---:|"
     for w, row in rows:
         memory = "–" if row.peak_megabytes is None else f"{row.peak_megabytes / 1024:.1f} GB"
         seconds = row.status if row.seconds is None else number(row.seconds)
         yield (
-            f"| {CURVATURE[row.who]} | {MODELS[w.model].title} | {w.n:,} x {w.m:,} | {seconds} "
+            f"| {CURVATURE[row.who]} | {MODELS[w.model].title} | {w.n:,} x {w.m:,} | {row.rounds} | {seconds} "
             f"| {number(row.by_ours)} | {memory} |"
         )
 

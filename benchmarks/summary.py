@@ -16,6 +16,7 @@ class Row:
     status: str  # right, wrong: ..., failed: ..., not installed: ..., or measured if it cannot be checked
     seconds: float | None  # the best of the rounds
     rounds: int
+    spread: float | None  # the slowest round by the fastest
     by_limit: float | None  # relative to the limit
     by_ours: float | None  # relative to our Grad-Cos
     deviation: float | None  # from plain autograd in float64
@@ -92,6 +93,7 @@ def _row(run: list[Record], who: str, best: dict[str, float | None]) -> Row:
         status=last["status"],
         seconds=seconds,
         rounds=sum("seconds" in r for r in own),
+        spread=max(r["seconds"] for r in own if "seconds" in r) / seconds if seconds else None,
         by_limit=relative("limit"),
         by_ours=relative("cos_grad"),
         deviation=last.get("deviation"),

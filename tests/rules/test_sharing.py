@@ -159,3 +159,22 @@ def test_a_parameter_used_outside_of_its_layer_is_slow_and_right() -> None:
     plan, said = slow(stirred(Outside()), normal(B, 4))
     assert plan.vectorised
     assert "outside" in said
+
+
+class TwoPlaces(nn.Module):
+    """One recurrent layer and one attention under two names of the same parent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = self.second = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.read = self.again = nn.GRU(4, 4, batch_first=True)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.first(x, x, x, need_weights=False)[0]
+        x = x + self.second(x, x, x, need_weights=False)[0]
+        return self.head(self.again(self.read(x)[0])[0].mean(dim=1))
+
+
+def test_a_rewritten_layer_in_two_places_of_one_parent() -> None:
+    ruled(stirred(TwoPlaces()), normal(B, 3, 4))

@@ -112,7 +112,7 @@ def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
 def _replace(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:
     """Puts a module in every place of another."""
     for parent in list(clone.modules()):
-        for name, child in parent.named_children():
+        for name, child in parent._modules.items():
             if child is old:
                 setattr(parent, name, new)
 
