@@ -39,14 +39,22 @@ class Evidence:
 
     def width(self, features: Features) -> int:
         """The length d of a feature vector."""
-        return self.once(("width", features), lambda: Rows.of(features(self.model, self.train.take([0]))).width)
+        return self._sample(features).width
+
+    def held(self, features: Features) -> int:
+        """How many numbers of a feature vector are held: fewer than d, where factors do for it."""
+        return self._sample(features).held
+
+    def _sample(self, features: Features) -> Rows:
+        return self.once(("sample", features), lambda: Rows.of(features(self.model, self.train.take([0]))))
 
     def rows(self, features: Features, examples: Examples) -> Iterator[tuple[range, Rows]]:
         """Feature vectors of consecutive instances, with their places."""
-        size = self.model.budget.rows(self.width(features), self.model.number)
-        for start in tracked(range(0, len(examples), size), getattr(features, "__name__", "features")):
-            places = range(start, min(start + size, len(examples)))
-            yield places, Rows.of(features(self.model, examples.take(places)))
+        size = self.model.budget.rows(self.width(features), self.model.number, self.held(features))
+        with self.model.rooms:
+            for start in tracked(range(0, len(examples), size), getattr(features, "__name__", "features")):
+                places = range(start, min(start + size, len(examples)))
+                yield places, Rows.of(features(self.model, examples.take(places)))
 
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
         """The same of the training set; computed once if the budget holds them."""
@@ -54,12 +62,13 @@ class Evidence:
         if key in self.kept:
             yield from self.kept.get(key)
             return
-        keep = self.model.budget.keeps(self.model.number * len(self.train) * self.width(features))
+        keep = self.model.budget.keeps(self.model.number * len(self.train) * self.held(features))
         blocks = []
         for places, rows in self.rows(features, self.train):
             if keep:
                 blocks.append((places, rows))
             yield places, rows
+            del rows  # its memory is free for the next ones
         if keep:
             self.once(key, lambda: blocks)
 

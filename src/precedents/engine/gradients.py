@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.func import functional_call, vjp, vmap
 
 from precedents.data import Batch
-from precedents.engine.parts import Factored, Lookup, Outer, Part
+from precedents.engine.parts import Lookup, Outer, Part
 from precedents.engine.record import Recording, recording
 from precedents.engine.rows import Rows, joined_factors
 from precedents.errors import InputError, PrecedentsError
@@ -62,7 +62,7 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
     plan = planned(model)
     b, size = len(batch.labels), plan.size
-    matrix = torch.empty(b, plan.width(columns), dtype=next(iter(model.parameters.values())).dtype)
+    matrix = model.rooms.empty(b, plan.width(columns), next(iter(model.parameters.values())).dtype)
     blocks: list[Rows] = []
     for start in range(0, b, size):
         piece = _piece(batch, start, start + size)
@@ -114,10 +114,23 @@ class Plan:
 
     def width(self, columns: slice | None) -> int:
         """How many columns are formed."""
-        if columns is not None:
-            return columns.stop - columns.start
-        formed = [place for key, place in self.places.items() if key not in self.factored]
-        return sum(place.stop - place.start for place in formed)
+        return sum(place.stop - place.start for place, _ in self.targets(columns).values())
+
+    def targets(self, columns: slice | None) -> dict[int, tuple[slice, slice]]:
+        """Where a parameter's gradients are formed, and which part of them; by id.
+
+        Without `columns` everything is formed that is not factored; with them, only what falls into them.
+        """
+        low, high = (0, self.model.size) if columns is None else (columns.start, columns.stop)
+        found, start = {}, 0
+        for key, place in self.places.items():
+            if columns is None and key in self.factored:
+                continue
+            first, last = (min(max(bound, place.start), place.stop) for bound in (low, high))
+            stop = start + last - first
+            found[key] = slice(start, stop), slice(first - place.start, last - place.start)
+            start = stop
+        return found
 
     def pulled_back(
         self, batch: Batch, cotangents: Cotangents, columns: slice | None, into: Tensor | None = None
@@ -135,8 +148,9 @@ class Plan:
 
         inputs = self.model.placed(batch.inputs)
         if self.recording is not None:
-            for i, parts in enumerate(self.recording.passes(inputs, made)):
-                yield self._assembled(parts, lengths[i], columns, into)
+            assembly = partial(Assembly, self, len(batch.labels), columns, into)
+            for i, assembled in enumerate(self.recording.passes(inputs, made, assembly)):
+                yield assembled.rows(lengths[i])
             return
         with torch.no_grad():
             made(self.model.logits(inputs))
@@ -146,52 +160,47 @@ class Plan:
             matrix = matrix if columns is None else matrix[:, columns]
             yield Rows(matrix if into is None else into.copy_(matrix), length)
 
-    def _assembled(
-        self, parts: list[Part], lengths: Tensor, columns: slice | None, into: Tensor | None
-    ) -> Rows:
-        """All parts at their places; what stays factored is set aside."""
-        b = len(lengths)
-        every: dict[int, list[Part]] = {}
-        for part in parts:
-            every.setdefault(id(part.parameter), []).append(part)
-        parameter = next(iter(self.model.parameters.values()))
-        matrix = torch.empty(b, self.width(columns), dtype=parameter.dtype) if into is None else into
-        factors: list[tuple[slice, Factored]] = []
-        start = 0
-        for key, place in self.places.items():
-            owned = every.get(key, [])
-            if columns is None and key in self.factored:
-                kept = self.factored[key].summed(cast("Any", owned), self.parameter(key), b)
-                factors.append((place, kept.changed(Tensor.cpu)))
-                continue
-            wanted = place if columns is None else _common(place, columns)
-            if wanted is None:
-                continue
-            stop = start + wanted.stop - wanted.start
-            own = slice(wanted.start - place.start, wanted.stop - place.start)
-            _fill(matrix[:, start:stop], owned, own)
-            start = stop
-        return Rows(matrix, lengths, tuple(factors))
 
+class Assembly:
+    """Gradients of b instances, put to their places as they come; what stays factored is set aside."""
 
-def _common(place: slice, columns: slice) -> slice | None:
-    start, stop = max(place.start, columns.start), min(place.stop, columns.stop)
-    return slice(start, stop) if start < stop else None
+    def __init__(self, plan: Plan, b: int, columns: slice | None, into: Tensor | None) -> None:
+        self.plan, self.b = plan, b
+        if into is None:
+            into = torch.empty(b, plan.width(columns), dtype=next(iter(plan.model.parameters.values())).dtype)
+        self.matrix = into
+        self.targets = plan.targets(columns)
+        self.factors: dict[int, list[Part]] = {key: [] for key in plan.places if key not in self.targets}
+        self.filled: set[int] = set()
 
-
-def _fill(target: Tensor, parts: list[Part], columns: slice) -> None:
-    """The sum of the parts' gradients; none means that the loss does not depend on the parameter."""
-    if not parts:
-        target.zero_()
-    for i, part in enumerate(parts):
-        formed = part.formed()
-        if len(formed) != len(target):
+    def append(self, part: Part) -> None:
+        """The gradients of one parameter; what comes later is added."""
+        if len(part) != self.b:
             raise InputError("A layer received the instances along another axis than the first in this batch.")
-        values = formed.reshape(len(formed), -1)[:, columns]
-        if i == 0:
-            target.copy_(values)
-        else:
-            target += values.to(target.device)
+        key = id(part.parameter)
+        if key in self.factors:
+            self.factors[key].append(part)
+            return
+        place, own = self.targets[key]
+        target = self.matrix[:, place]
+        if key in self.filled:
+            target += part.formed().reshape(self.b, -1)[:, own].to(target.device)
+        elif target.shape[1] == part.parameter.numel():
+            part.form(target)
+        elif target.shape[1]:
+            target.copy_(part.formed().reshape(self.b, -1)[:, own])
+        self.filled.add(key)
+
+    def rows(self, lengths: Tensor) -> Rows:
+        """All of them; zero where the loss does not depend on a parameter."""
+        for key, (place, _) in self.targets.items():
+            if key not in self.filled:
+                self.matrix[:, place] = 0
+        factors = []
+        for key, parts in self.factors.items():
+            whole = self.plan.factored[key].summed(cast("Any", parts), self.plan.parameter(key), self.b)
+            factors.append((self.plan.places[key], whole.changed(Tensor.cpu)))
+        return Rows(self.matrix, lengths, tuple(factors))
 
 
 def _plan(model: Classifier) -> Plan:
@@ -212,17 +221,13 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
 
     The trial is in float64, where a batch and a single instance fall on the same side of every kink.
     """
-    trial = _in_float64(model)
-    slow = Plan(trial, _places(trial), vectorised=False)
-    try:
-        wanted = _first(slow, batch)
-    except RuntimeError as error:
-        raise InputError(f"The model cannot be differentiated: {str(error).splitlines()[0]}") from error
+    trial, wanted = _wanted(model, batch)
     if not wanted.any():
         raise InputError(
             "The model's outputs do not depend on its trainable parameters. Does it call itself by a closure "
             "or a bound method that it keeps? A copy of it still runs the original: define forward as a method."
         )
+    slow = Plan(trial, _places(trial), vectorised=False)
     try:
         plan = Plan(trial, slow.places, recording(trial, partial(_right, slow, batch, wanted)))
         if _agree(_first(plan, batch), wanted):
@@ -250,22 +255,30 @@ def _places(model: Classifier) -> dict[int, slice]:
     return places
 
 
-def _in_float64(model: Classifier) -> Classifier:
-    """The model in float64, or as it is if it cannot compute in that."""
+def _wanted(model: Classifier, batch: Batch) -> tuple[Classifier, Tensor]:
+    """The model in float64, or as it is if it cannot compute in that, and its gradients by plain autograd."""
     doubled = model.doubled()
     try:
-        with torch.no_grad():
-            doubled.logits(model.sample)
-    except PrecedentsError:
-        return model
-    return doubled
+        return doubled, _alone(doubled, batch)
+    except (PrecedentsError, RuntimeError):
+        pass
+    try:
+        return model, _alone(model, batch)
+    except RuntimeError as error:
+        raise InputError(f"The model cannot be differentiated: {str(error).splitlines()[0]}") from error
+
+
+def _alone(model: Classifier, batch: Batch) -> Tensor:
+    """The gradients that `_first` gives, one instance at a time."""
+    cotangent = _cotangent(model, batch).to(next(iter(model.parameters.values())))
+    return _by_instance(model, model.placed(batch.inputs), cotangent).double().cpu()
 
 
 def _sized(plan: Plan, batch: Batch) -> Plan:
     """With what stays factored, and with as many instances per pass as the layers' sizes suggest."""
     assert plan.recording is not None
     inputs = plan.model.placed(batch.inputs)
-    parts = next(plan.recording.passes(inputs, lambda logits: [torch.ones_like(logits)]))
+    parts = next(plan.recording.passes(inputs, lambda logits: [torch.ones_like(logits)], list[Part]))
     keys = [id(part.parameter) for part in parts]
     factored = {
         key: type(part)
@@ -276,14 +289,14 @@ def _sized(plan: Plan, batch: Batch) -> Plan:
     return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume)
 
 
-def _cotangent(plan: Plan, batch: Batch) -> Tensor:
-    c = plan.model.classes
+def _cotangent(model: Classifier, batch: Batch) -> Tensor:
+    c = model.classes
     return torch.linspace(-1, 1, c, dtype=torch.double).expand(len(batch.labels), c)
 
 
 def _first(plan: Plan, batch: Batch) -> Tensor:
     """The gradients of the first logit's neighbourhood: a fixed cotangent that no class is special in."""
-    cotangent = _cotangent(plan, batch)
+    cotangent = _cotangent(plan.model, batch)
     return next(plan.pulled_back(batch, lambda _: [cotangent], None)).dense()
 
 
@@ -291,7 +304,7 @@ def _right(plan: Plan, batch: Batch, wanted: Tensor, recorded: Recording, parame
     """Whether a recording gives the right gradients of one parameter."""
     place = plan.places[id(parameter)]
     draft = Plan(plan.model, plan.places, recorded)
-    cotangent = _cotangent(plan, batch)
+    cotangent = _cotangent(plan.model, batch)
     ours = next(draft.pulled_back(batch, lambda _: [cotangent], place)).dense()
     return _agree(ours, wanted[:, place])
 

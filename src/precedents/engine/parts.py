@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
+LARGE = 2**16  # numbers of a gradient from which on it is faster to form it in its place than to copy it
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
 
 Self = TypeVar("Self", bound="Factored")
@@ -26,8 +27,14 @@ class Part(Protocol):
     def parameter(self) -> Tensor:
         """The parameter they belong to."""
 
+    def __len__(self) -> int:
+        """How many instances there are."""
+
     def formed(self) -> Tensor:
         """The gradients [b, *shape of the parameter]."""
+
+    def form(self, target: Tensor) -> None:
+        """Writes the gradients to a target [b, numbers of the parameter]."""
 
 
 class Factored(Part, Protocol):
@@ -36,6 +43,10 @@ class Factored(Part, Protocol):
     @property
     def pays(self) -> bool:
         """Whether inner products cost fewer operations by factors than by formed gradients."""
+
+    @property
+    def held(self) -> int:
+        """How many numbers the factors of one gradient are."""
 
     def products(self: Self, other: Self) -> Tensor:
         """Inner products [b, b'] with the gradients of other instances."""
@@ -57,9 +68,16 @@ class Dense:
     parameter: Tensor
     values: Tensor  # [b, *shape]
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def formed(self) -> Tensor:
         """The values."""
         return self.values
+
+    def form(self, target: Tensor) -> None:
+        """A copy of the values."""
+        target.copy_(self.values.reshape(target.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +88,31 @@ class Outer:
     left: Tensor  # [b, t, o]
     right: Tensor  # [b, t, i]
 
+    def __len__(self) -> int:
+        return len(self.left)
+
     @property
     def pays(self) -> bool:
         """By counting: t t (o + i) against o i multiplications for each pair of instances."""
         t, o, i = self.left.shape[1], self.left.shape[2], self.right.shape[2]
         return t * t * (o + i) + OVERHEAD < o * i
 
+    @property
+    def held(self) -> int:
+        """T (o + i)."""
+        return self.left.shape[1] * (self.left.shape[2] + self.right.shape[2])
+
     def formed(self) -> Tensor:
         """The sums of outer products."""
         return torch.bmm(self.left.transpose(1, 2), self.right).reshape(-1, *self.parameter.shape)
+
+    def form(self, target: Tensor) -> None:
+        """The same; a large one goes to its place at once."""
+        place = target.unflatten(1, (self.left.shape[2], -1))
+        if self.parameter.numel() < LARGE or target.device != self.left.device:
+            place.copy_(torch.bmm(self.left.transpose(1, 2), self.right))
+        else:
+            torch.bmm(self.left.transpose(1, 2), self.right, out=place)
 
     def products(self, other: "Outer") -> Tensor:
         """The products of the factors' inner products, summed over pairs of positions."""
@@ -119,14 +153,26 @@ class Lookup:
     rows: Tensor  # [b, t], int64
     values: Tensor  # [b, t, e]
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
     @property
     def pays(self) -> bool:
         """By counting: the t entries that were used against the v of the table."""
         return GATHERING * self.rows.shape[1] < len(self.parameter)
 
+    @property
+    def held(self) -> int:
+        """The rows' numbers and their values."""
+        return self.rows.shape[1] * (1 + self.values.shape[2])
+
     def formed(self) -> Tensor:
         """The whole table for each instance; what falls on one row adds up."""
         return self._table(self.rows, len(self.parameter))
+
+    def form(self, target: Tensor) -> None:
+        """A copy of it."""
+        target.copy_(self.formed().reshape(target.shape))
 
     def products(self, other: "Lookup") -> Tensor:
         """The other's entries, weighed by this one's table of the rows that it has used."""

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,14 @@ from torch.func import functional_call, vjp, vmap
 
 from precedents.engine import rules
 from precedents.engine.parts import Dense, Part
-from precedents.engine.rules._rule import Recorder, Rule
+from precedents.engine.rules._rule import Pass, Recorder, Rule, Sink
 from precedents.errors import InputError
 from precedents.inputs import Inputs, fed, leaves
 from precedents.model import Classifier
 from precedents.registry import Registry
 
 RULES: Registry[Rule] = Registry("rule", rules)
+S = TypeVar("S", bound=Sink)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,23 +38,33 @@ class Recording:
     copies: Mapping[tuple[str, str], tuple[int, ...]]  # parameters given as copies, by module and name
     lock: Any = field(default_factory=RLock, repr=False)
 
-    def passes(self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]]) -> Iterator[list[Part]]:
-        """The gradients for each of several cotangents [b, c] of the logits, from one forward pass."""
-        with self.lock, torch.inference_mode(mode=False), torch.enable_grad():
-            self.recorder.drained()
+    def passes(
+        self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]], sink: Callable[[], S]
+    ) -> Iterator[S]:
+        """A sink with the gradients for each of several cotangents [b, c] of the logits, from one forward pass.
+
+        Gradients are made as soon as what they need comes back, while it is near the processor.
+        """
+        with self.lock:
+            running = self.recorder.running = Pass()
             self.recorder.instances = len(next(leaves(inputs)))
-            logits = fed(self.clone, inputs)
-            catches = self.recorder.drained()
-        edges = [edge for catch in catches for edge in catch.edges]
-        several = cotangents(logits.detach())
-        for i, cotangent in enumerate(several):
-            keep = i < len(several) - 1
-            backs = torch.autograd.grad(logits, edges, cotangent, retain_graph=keep, allow_unused=True)
-            self.recorder.volume = sum(back.numel() for back in backs if back is not None)
-            left = iter(backs)
-            with torch.no_grad():
-                dealt = [(catch, [next(left) for _ in catch.edges]) for catch in catches]
-                yield [part for catch, caught in dealt for part in catch.parts(caught)]
+            try:
+                with torch.inference_mode(mode=False), torch.enable_grad():
+                    logits = fed(self.clone, inputs)
+            except BaseException:
+                running.close()
+                raise
+            finally:
+                self.recorder.running = Pass()
+        try:
+            several = cotangents(logits.detach())
+            for i, cotangent in enumerate(several):
+                found = sink()
+                running.back(logits, cotangent, found, keep=i < len(several) - 1)
+                self.recorder.volume = running.volume
+                yield found
+        finally:
+            running.close()
 
 
 Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
@@ -164,7 +175,8 @@ def _shaped(back: Tensor | None, b: int, parameter: Tensor) -> Tensor:
 
 def _hook(module: nn.Module, recorder: Recorder, parts: Callable[..., Any]) -> None:
     def caught(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        received = [(value, value._version) for value in _tensors((args, kwargs))]
+        tensors = _tensors((args, kwargs))
+        received = [(value, value._version) for value in tensors]
 
         def made(backs: Sequence[Tensor | None]) -> Any:
             if any(value._version != version for value, version in received):
@@ -172,9 +184,9 @@ def _hook(module: nn.Module, recorder: Recorder, parts: Callable[..., Any]) -> N
                     f"What a {type(module).__name__} received was changed in place after it was used. "
                     "Use the operation that is not in place."
                 )
-            return parts(backs, args, kwargs, output) if any(back is not None for back in backs) else ()
+            return parts(backs, args, kwargs, output)
 
-        recorder.catch(_tensors(output), made)
+        recorder.catch(_tensors(output), made, tensors)
 
     module.register_forward_hook(caught, prepend=True, with_kwargs=True)
 

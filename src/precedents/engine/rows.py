@@ -37,6 +37,11 @@ class Rows:
         """The length d of a vector."""
         return self.matrix.shape[1] + sum(place.stop - place.start for place, _ in self.factors)
 
+    @property
+    def held(self) -> int:
+        """How many numbers of a vector are held."""
+        return self.matrix.shape[1] + sum(factor.held for _, factor in self.factors)
+
     def products(self, other: "Rows") -> Tensor:
         """Inner products [b, b'] with other rows, float64; the multiplications are in the rows' precision."""
         cross = self.matrix @ other.matrix.T

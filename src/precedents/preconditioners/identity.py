@@ -49,7 +49,9 @@ class Unchanged:
         for places, rows in evidence.train_rows(features):
             train_sq = rows.squares() if known is None else known[places.start : places.stop]
             squares.append(train_sq)
-            yield Kernel(case.products(rows), case_sq, train_sq)
+            cross = case.products(rows)
+            del rows  # its memory is free for the next ones
+            yield Kernel(cross, case_sq, train_sq)
         evidence.once(("squares", features), lambda: torch.cat(squares))
 
 

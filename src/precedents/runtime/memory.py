@@ -1,10 +1,13 @@
 """Memory as a budget: what may be used, how large blocks are, and a refusal before work that cannot fit."""
 
+import mmap
 import re
 from dataclasses import dataclass
+from weakref import finalize
 
 import psutil
 import torch
+from torch import Tensor
 
 from precedents.errors import InputError
 
@@ -13,6 +16,7 @@ UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MI
 KEPT = 2**30  # bytes of features that are kept for the next question, at most
 BLOCK = 31 * 2**20  # bytes of a block of features: the allocator gives the same memory again up to here
 ENOUGH = 128  # rows of a block that make a matrix product fast
+MOST = 1024  # rows of a block
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,14 @@ class Budget:
         """What may be used now."""
         return self.given if self.given is not None else available() // 2
 
-    def rows(self, width: int, number: int = NUMBER, most: int = 1024) -> int:
-        """How many rows of this width, of numbers of this many bytes, make a block."""
+    def rows(self, width: int, number: int = NUMBER, held: int | None = None) -> int:
+        """How many rows of this width, of numbers of this many bytes, make a block.
+
+        `held` is how many numbers of a row are held, if that is another count: the rest may yet be formed.
+        """
         row = number * max(1, width)
-        return max(1, min(most, max(ENOUGH, BLOCK // row), self.bytes // (8 * row)))
+        block = BLOCK // (number * max(1, width if held is None else held))
+        return max(1, min(MOST, max(ENOUGH, block), self.bytes // (8 * row)))
 
     def keeps(self, count: int) -> bool:
         """Whether features of so many bytes are kept for the next question."""
@@ -50,6 +58,41 @@ class Budget:
         if count > self.bytes:
             there = "the budget is" if self.given is not None else "half of the free memory is"
             raise InputError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
+
+
+class Rooms:
+    """Large matrices in memory that is used again: fresh pages cost more than the numbers written to them.
+
+    A room is free when no tensor shows it any more. Free rooms are kept while somebody is `with` them.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[mmap.mmap] = []
+        self._users = 0
+
+    def __enter__(self) -> None:
+        self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._users -= 1
+        if not self._users:
+            self._free.clear()
+
+    def empty(self, rows: int, width: int, dtype: torch.dtype) -> Tensor:
+        """A matrix whose numbers are not set."""
+        size = rows * width * dtype.itemsize
+        if size <= BLOCK:
+            return torch.empty(rows, width, dtype=dtype)
+        fitting = [room for room in self._free if size <= len(room) <= 2 * size]
+        room = fitting[0] if fitting else mmap.mmap(-1, size)
+        self._free = [other for other in self._free if other is not room]
+        shown = memoryview(room)  # which the tensor holds for as long as anything shows its numbers
+        finalize(shown, self._freed, room).atexit = False
+        return torch.frombuffer(shown, dtype=dtype, count=rows * width).reshape(rows, width)
+
+    def _freed(self, room: mmap.mmap) -> None:
+        if self._users:
+            self._free.append(room)
 
 
 def available() -> int:

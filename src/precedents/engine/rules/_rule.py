@@ -1,9 +1,11 @@
 """What a rule is: layer types, and either a formula for their gradients or an equal module that has one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
@@ -12,38 +14,95 @@ from precedents.engine.parts import Part
 Parts = Iterable[Part]
 
 
-@dataclass(frozen=True, eq=False)
+class Sink(Protocol):
+    """Takes the gradients as they come."""
+
+    def append(self, part: Part, /) -> None:
+        """One more."""
+
+
+@dataclass(eq=False)
 class Catch:
     """Gradients to be caught in the backward pass, and what they make."""
 
-    edges: list[GradientEdge]
-    parts: Callable[[Sequence[Tensor | None]], Parts]  # from the gradients caught, one per edge; None is zero
+    parts: Callable[[Sequence[Tensor | None]], Parts]  # from the gradients caught, one per output; None is zero
+    shapes: list[torch.Size]
+    backs: dict[int, Tensor] = field(default_factory=dict)
+
+    def give(self, sink: Sink) -> None:
+        """Gives the parts that what came back makes, which is forgotten."""
+        backs, self.backs = self.backs, {}
+        if backs:
+            each = [backs[i].reshape(shape) if i in backs else None for i, shape in enumerate(self.shapes)]
+            for part in self.parts(each):
+                sink.append(part)
+
+
+@dataclass(eq=False)
+class Pass:
+    """The catches of one forward pass; to be closed, since what it holds and its hooks hold each other."""
+
+    edges: list[GradientEdge] = field(default_factory=list)  # what the backward pass must come to
+    catches: list[Catch] = field(default_factory=list)
+    sink: Sink = field(default_factory=list[Part])
+    keep: bool = False  # whether there will be another backward pass
+    volume: int = 0  # how many numbers came back
+
+    def arrived(self, catch: int, output: int, back: Tensor) -> None:
+        """The gradient of a catch's output is there; when all are, its parts are given at once."""
+        caught = self.catches[catch]
+        caught.backs[output] = back
+        self.volume += back.numel()
+        if len(caught.backs) == len(caught.shapes):
+            caught.give(self.sink)
+            if not self.keep:
+                caught.parts = _spent
+
+    def back(self, logits: Tensor, cotangent: Tensor, sink: Sink, keep: bool) -> None:
+        """One backward pass; parts go to the sink as they come."""
+        self.sink, self.keep, self.volume = sink, keep, 0
+        torch.autograd.grad(logits, self.edges, cotangent, retain_graph=keep, allow_unused=True)
+        with torch.no_grad():
+            for catch in self.catches:  # of whose outputs only some were used
+                catch.give(sink)
+
+    def close(self) -> None:
+        """Forgets everything."""
+        self.edges, self.catches, self.sink = [], [], list[Part]()
+
+
+def _spent(_: Sequence[Tensor | None]) -> Parts:
+    return ()
 
 
 class Recorder:
-    """Collects the catches of one forward pass."""
+    """Collects the catches of a forward pass."""
 
     def __init__(self) -> None:
-        self.catches: list[Catch] = []
-        self.volume = 0  # how many numbers came back in the last pass
+        self.running = Pass()
         self.instances = 0  # how many instances the pass has
+        self.volume = 0  # how many numbers came back in the last backward pass
 
-    def catch(self, outputs: Iterable[Tensor], parts: Callable[[Sequence[Tensor | None]], Parts]) -> None:
-        """`parts` will be called with the gradients of these outputs."""
-        caught = [output for output in outputs if output.requires_grad]
-        shapes = [output.shape for output in caught]
+    def catch(
+        self,
+        outputs: Iterable[Tensor],
+        parts: Callable[[Sequence[Tensor | None]], Parts],
+        received: Iterable[Tensor] = (),
+    ) -> None:
+        """`parts` will be called with the gradients of these outputs.
 
-        def shaped(backs: Sequence[Tensor | None]) -> Parts:
-            pairs = zip(backs, shapes, strict=True)
-            return parts([None if back is None else back.reshape(shape) for back, shape in pairs])
-
-        if caught:
-            self.catches.append(Catch([get_gradient_edge(_own(output)) for output in caught], shaped))
-
-    def drained(self) -> list[Catch]:
-        """The catches so far, which are forgotten."""
-        catches, self.catches = self.catches, []
-        return catches
+        If something `received` needs gradients itself, then the backward pass goes on beyond these outputs.
+        """
+        caught = [_own(output) for output in outputs if output.requires_grad]
+        if not caught:
+            return
+        running, place = self.running, len(self.running.catches)
+        shapes = [output.shape for output in outputs if output.requires_grad]
+        running.catches.append(Catch(parts, shapes))
+        for i, output in enumerate(caught):
+            output.register_hook(partial(running.arrived, place, i))
+        if not any(tensor.requires_grad for tensor in received):
+            running.edges += map(get_gradient_edge, caught)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ def parts(module: nn.BatchNorm2d, grad: Tensor, x: Tensor) -> Iterator[Part]:
     if trainable(module.weight):
         assert module.running_mean is not None
         assert module.running_var is not None
-        weighed = (back * (x - module.running_mean[:, None])).sum(dim=2)
+        weighed = (x - module.running_mean[:, None]).mul_(back).sum(dim=2)
         yield Dense(module.weight, weighed * (module.running_var + module.eps).rsqrt())
     if trainable(module.bias):
         yield Dense(module.bias, total)
