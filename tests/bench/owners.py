@@ -95,7 +95,7 @@ def trec_files() -> Files:
 
 def news(count: int) -> list[str]:
     titles = [
-        "Stocks rise",
+        "Stocks up",
         'Team ""wins"" cup',
         "Oil #39;s price falls",
         "Chip &lt;b&gt;maker&lt;/b&gt; grows",

@@ -1,7 +1,6 @@
 """Where the files of a data set come from: a folder, the cache, a download; and which are refused."""
 
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -9,9 +8,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-import owners
 import pytest
 
+from bench import owners
 from precedents import DataFileError
 from precedents.bench.datasets import trec
 from precedents.bench.datasets._files import Published, bases, checksum, downloaded, files, found
@@ -69,7 +68,7 @@ def test_a_folder_that_is_none_is_an_error(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "md5", "words"])
-def test_a_file_is_downloaded_once(algorithm, site, tmp_path) -> None:
+def test_a_file_is_downloaded_once(algorithm, site, cache, tmp_path) -> None:
     folder, home = site
     wanted = published(home, algorithm)
     (first,) = files("toy", [wanted], tmp_path)
@@ -77,7 +76,7 @@ def test_a_file_is_downloaded_once(algorithm, site, tmp_path) -> None:
     (second,) = files("toy", [wanted], None)
     assert first == second
     assert first.content == CONTENT
-    assert str(os.environ["XDG_CACHE_HOME"]) in first.where
+    assert first.where == str(cache / "precedents" / "toy" / NAME)
 
 
 def test_the_first_address_that_answers_is_taken(site) -> None:
@@ -87,12 +86,12 @@ def test_the_first_address_that_answers_is_taken(site) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "words"])
-def test_an_altered_download_is_refused_and_not_kept(algorithm, site) -> None:
+def test_an_altered_download_is_refused_and_not_kept(algorithm, site, cache) -> None:
     folder, home = site
     (folder / NAME).write_bytes(CONTENT + b"5 6 opel\n")
     with pytest.raises(DataFileError, match=r"x\.dat of toy .* cannot be downloaded .*PRECEDENTS_DATA"):
         downloaded("toy", published(home, algorithm))
-    assert not [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
+    assert not [path for path in cache.rglob("*") if path.is_file()]
     (folder / NAME).write_bytes(CONTENT)
     assert downloaded("toy", published(home, algorithm)).read_bytes() == CONTENT
 

@@ -6,13 +6,13 @@ import warnings
 from contextlib import suppress
 from functools import cache
 
-import owners
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owners import WORLDS
 
+from bench import owners
+from bench.owners import WORLDS
 from precedents import DataFileError
 from precedents.bench.datasets import agnews, cifar10, mnist, segment, trec, vehicle
 from precedents.bench.datasets._files import File
@@ -79,7 +79,7 @@ def test_agnews(tmp_path, monkeypatch) -> None:
     data = load("agnews", tmp_path, monkeypatch)
     assert (len(data.train), len(data.test), data.keep, data.held, data.note) == (40, 8, 36, 4, "")
     texts = [data.render(text) for text in whole(data.train)[:4]]
-    assert texts == ["stocks rise", 'team " wins " cup', "oil ' s price falls", "chip maker grows"]
+    assert texts == ["stocks up", 'team " wins " cup', "oil ' s price falls", "chip maker grows"]
     assert data.train.labels[:5].tolist() == [0, 1, 2, 3, 0]
 
 
