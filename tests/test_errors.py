@@ -6,6 +6,7 @@ TREE = {
     errors.PrecedentsError: Exception,
     errors.InputError: ValueError,
     errors.UnknownNameError: errors.InputError,
+    errors.DataFileError: errors.InputError,
     errors.NotApplicable: errors.PrecedentsError,
     errors.MissingExtraError: ImportError,
     errors.NumericalError: ArithmeticError,

@@ -4,6 +4,7 @@ from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
 from precedents.data import Examples
 from precedents.errors import (
+    DataFileError,
     IndefiniteKernelError,
     InputError,
     MissingExtraError,
@@ -31,6 +32,7 @@ __all__ = [
     "PRECONDITIONERS",
     "SIMILARITIES",
     "Classifier",
+    "DataFileError",
     "Evidence",
     "Examples",
     "Explainer",

@@ -2,7 +2,8 @@
 
 PrecedentsError
 ├── InputError                 the caller passed something unusable (also a ValueError)
-│   └── UnknownNameError       a name that is in no registry; says which names exist
+│   ├── UnknownNameError       a name that is in no registry; says which names exist
+│   └── DataFileError          a file of a data set is missing, truncated, altered or foreign
 ├── NotApplicable              the metric or criterion has no meaning here: "–" in the tables
 ├── MissingExtraError          an optional package is not installed (also an ImportError)
 └── NumericalError             the mathematics broke down (also an ArithmeticError)
@@ -29,6 +30,10 @@ class UnknownNameError(InputError):
         near = get_close_matches(name.lower(), names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"No {kind} is named {name!r}.{hint} Known: {', '.join(names)}.")
+
+
+class DataFileError(InputError):
+    """A file of a data set is missing, truncated, altered or foreign; the message names it."""
 
 
 class NotApplicable(PrecedentsError):  # noqa: N818  a verdict about a metric, not a mistake
