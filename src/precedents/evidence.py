@@ -56,13 +56,19 @@ class Evidence:
                 places = range(start, min(start + size, len(examples)))
                 yield places, Rows.of(features(self.model, examples.take(places)))
 
+    def reused(self, features: Features) -> None:
+        """Says that the training set's vectors will be asked for again: they are kept from now on."""
+        self.once(("reused", features), lambda: True)
+
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
-        """The same of the training set; computed once if the budget holds them."""
+        """The same of the training set; kept from the second time on, if the budget holds them."""
         key = ("rows", features)
         if key in self.kept:
             yield from self.kept.get(key)
             return
-        keep = self.model.budget.keeps(self.model.number * len(self.train) * self.held(features))
+        size = self.model.number * len(self.train) * self.held(features)
+        keep = ("reused", features) in self.kept and self.model.budget.keeps(size)
+        self.reused(features)
         blocks = []
         for places, rows in self.rows(features, self.train):
             if keep:

@@ -123,6 +123,7 @@ class Relevance:
     def top(self, cases: Examples, k: int) -> TopK:
         """The k most relevant training instances of each case; the full matrix is never held."""
         k = checked_k(k, len(self.evidence.train))
+        self.evidence.reused(self.metric.features)  # who explains one case will explain another
         groups = self.evidence.groups(self.metric.features, cases)
         every = [top_k(map(self.metric.similarity, self.kernels(group)), k) for group in groups]
         return TopK(torch.cat([top.indices for top in every]), torch.cat([top.scores for top in every]))

@@ -69,6 +69,7 @@ class Trial:
     def scores(self, metric: Metric) -> Tensor:
         """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
         relevance = Relevance(metric, self.evidence)
+        self.evidence.reused(metric.features)  # by the metrics to come
         key = ("kernel", self, metric.features, metric.preconditioner)
         kernel = self.evidence.once(key, lambda: joined(list(relevance.kernels(self.cases))))
         return metric.similarity(kernel)
