@@ -61,30 +61,30 @@ def test_a_block_of_which_little_is_held_has_more_rows_but_could_still_be_formed
 def test_a_room_is_used_again_when_nothing_shows_it_any_more() -> None:
     rooms, width = Rooms(), BLOCK // 4
     with rooms:
-        first = rooms.empty(2, width, torch.float32)
+        first = rooms.empty((2, width), torch.float32)
         part, where = first[1], first.data_ptr()
         del first
-        second = rooms.empty(2, width, torch.float32)
+        second = rooms.empty((2, width), torch.float32)
         assert second.data_ptr() != where
         part.fill_(3.0)
         assert float(part[-1]) == 3.0
         del part
-        assert rooms.empty(2, width, torch.float32).data_ptr() == where
+        assert rooms.empty((2, width), torch.float32).data_ptr() == where
 
 
 def test_rooms_are_given_back_when_nobody_is_in_them() -> None:
     rooms = Rooms()
     with rooms:
-        rooms.empty(2, BLOCK // 4, torch.float32)
+        rooms.empty((2, BLOCK // 4), torch.float32)
         assert rooms._free
     assert not rooms._free
-    rooms.empty(2, BLOCK // 4, torch.float32)
+    rooms.empty((2, BLOCK // 4), torch.float32)
     assert not rooms._free
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_a_room_holds_what_is_written(dtype) -> None:
-    matrix = Rooms().empty(3, BLOCK // 4, dtype)
+    matrix = Rooms().empty((3, BLOCK // 4), dtype)
     assert matrix.shape == (3, BLOCK // 4)
     assert matrix.dtype == dtype
     matrix[2, -1] = 7.0

@@ -13,6 +13,7 @@ from precedents.data import Batch, Examples, InMemory
 from precedents.engine.rows import Rows
 from precedents.model import Classifier
 from precedents.runtime.kept import Kept
+from precedents.runtime.memory import ROOMS
 from precedents.runtime.progress import tracked
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class Evidence:
     def rows(self, features: Features, examples: Examples) -> Iterator[tuple[range, Rows]]:
         """Feature vectors of consecutive instances, with their places."""
         size = self.model.budget.rows(self.width(features), self.model.number, self.held(features))
-        with self.model.rooms:
+        with ROOMS:
             for start in tracked(range(0, len(examples), size), getattr(features, "__name__", "features")):
                 places = range(start, min(start + size, len(examples)))
                 yield places, Rows.of(features(self.model, examples.take(places)))

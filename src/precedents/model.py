@@ -19,7 +19,7 @@ from precedents.data import Batch, Examples, checked_range
 from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
 from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
 from precedents.runtime.kept import Kept
-from precedents.runtime.memory import NUMBER, Budget, Rooms
+from precedents.runtime.memory import NUMBER, Budget
 
 Vectorise = Callable[[Inputs], Tensor]
 
@@ -53,7 +53,6 @@ class Classifier:
     vectorise: Vectorise | None = None
     budget: Budget = field(default_factory=Budget)
     kept: Kept = field(default_factory=Kept, init=False, repr=False)
-    rooms: Rooms = field(default_factory=Rooms, init=False, repr=False)
 
     @classmethod
     @torch.inference_mode(mode=False)

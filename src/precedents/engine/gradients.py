@@ -23,6 +23,7 @@ from precedents.engine.rows import Rows, joined_factors
 from precedents.errors import InputError, PrecedentsError
 from precedents.inputs import Inputs, alone, leaves, mapped
 from precedents.model import Classifier
+from precedents.runtime.memory import ROOMS
 
 VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
 LEAST = 32  # instances in one pass, however large they are
@@ -63,7 +64,7 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
     plan = planned(model)
     b, size = len(batch.labels), plan.size
-    matrix = model.rooms.empty(b, plan.width(columns), next(iter(model.parameters.values())).dtype)
+    matrix = ROOMS.empty((b, plan.width(columns)), next(iter(model.parameters.values())).dtype)
     blocks: list[Rows] = []
     for start in range(0, b, size):
         piece = _piece(batch, start, start + size)

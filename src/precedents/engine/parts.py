@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from precedents.runtime.memory import ROOMS
+
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
 LARGE = 2**16  # numbers of a gradient from which on it is faster to form it in its place than to copy it
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
@@ -108,11 +110,14 @@ class Outer:
 
     def form(self, target: Tensor) -> None:
         """The same; a large one goes to its place at once."""
-        place = target.unflatten(1, (self.left.shape[2], -1))
-        if self.parameter.numel() < LARGE or target.device != self.left.device:
-            place.copy_(torch.bmm(self.left.transpose(1, 2), self.right))
+        left = self.left.transpose(1, 2)
+        place = target.unflatten(1, (left.shape[1], -1))
+        if target.device != left.device:
+            place.copy_(torch.bmm(left, self.right))
+        elif self.parameter.numel() >= LARGE:
+            torch.bmm(left, self.right, out=place)
         else:
-            torch.bmm(self.left.transpose(1, 2), self.right, out=place)
+            place.copy_(torch.bmm(left, self.right, out=ROOMS.like(place)))
 
     def products(self, other: "Outer") -> Tensor:
         """The products of the factors' inner products, summed over pairs of positions."""

@@ -2,7 +2,10 @@
 
 import mmap
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from threading import RLock
 from weakref import finalize
 
 import psutil
@@ -15,6 +18,7 @@ NUMBER = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 KEPT = 2**30  # bytes of features that are kept for the next question, at most
 BLOCK = 31 * 2**20  # bytes of a block of features: the allocator gives the same memory again up to here
+ROOM = 2**20  # bytes from which on memory is worth using again
 ENOUGH = 128  # rows of a block that make a matrix product fast
 MOST = 1024  # rows of a block
 
@@ -61,7 +65,7 @@ class Budget:
 
 
 class Rooms:
-    """Large matrices in memory that is used again: fresh pages cost more than the numbers written to them.
+    """Memory that is used again: fresh pages cost more than the numbers written to them.
 
     A room is free when no tensor shows it any more. Free rooms are kept while somebody is `with` them.
     """
@@ -69,30 +73,57 @@ class Rooms:
     def __init__(self) -> None:
         self._free: list[mmap.mmap] = []
         self._users = 0
+        self._lock = RLock()
 
     def __enter__(self) -> None:
-        self._users += 1
+        with self._lock:
+            self._users += 1
 
     def __exit__(self, *_: object) -> None:
-        self._users -= 1
-        if not self._users:
-            self._free.clear()
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._free.clear()
 
-    def empty(self, rows: int, width: int, dtype: torch.dtype) -> Tensor:
-        """A matrix whose numbers are not set."""
-        size = rows * width * dtype.itemsize
-        if size <= BLOCK:
-            return torch.empty(rows, width, dtype=dtype)
-        fitting = [room for room in self._free if size <= len(room) <= 2 * size]
-        room = fitting[0] if fitting else mmap.mmap(-1, size)
-        self._free = [other for other in self._free if other is not room]
-        shown = memoryview(room)  # which the tensor holds for as long as anything shows its numbers
+    def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """A tensor on the CPU whose numbers are not set."""
+        count = prod(shape)
+        size = count * dtype.itemsize
+        if size < ROOM:
+            return torch.empty(*shape, dtype=dtype)
+        return torch.frombuffer(self._taken(size), dtype=dtype, count=count).reshape(*shape)
+
+    def like(self, values: Tensor, *shape: int) -> Tensor:
+        """The same where the values are, in their precision; of their shape, unless another is given."""
+        shape = shape or tuple(values.shape)
+        return self.empty(shape, values.dtype) if values.device.type == "cpu" else values.new_empty(shape)
+
+    def copy(self, values: Tensor) -> Tensor:
+        """The values in the usual layout, as they are if they have it."""
+        return values if values.is_contiguous() else self.like(values).copy_(values)
+
+    def _taken(self, size: int) -> memoryview:
+        """A room that a tensor will hold for as long as anything shows its numbers."""
+        with self._lock:
+            fitting = (i for i, room in enumerate(self._free) if size <= len(room) <= 2 * size)
+            place = next(fitting, None)
+            room = _pages(size) if place is None else self._free.pop(place)
+        shown = memoryview(room)
         finalize(shown, self._freed, room).atexit = False
-        return torch.frombuffer(shown, dtype=dtype, count=rows * width).reshape(rows, width)
+        return shown
 
     def _freed(self, room: mmap.mmap) -> None:
-        if self._users:
-            self._free.append(room)
+        with self._lock:
+            if self._users:
+                self._free.append(room)
+
+
+def _pages(size: int) -> mmap.mmap:
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    return mmap.mmap(-1, size, **private)
+
+
+ROOMS = Rooms()
 
 
 def available() -> int:

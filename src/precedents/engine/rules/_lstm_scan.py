@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from precedents.runtime.memory import ROOMS
+
 
 class LSTMScan(torch.autograd.Function):
     """From pre-activations [t, d, b, 4h] and states [d, b, h] to hiddens [t, d, b, h] and the last cell."""
@@ -18,10 +20,10 @@ class LSTMScan(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """`weight` is [d, h, 4h]; `valid` [t, 1, b, 1] says where sequences have not ended."""
         steps, h = len(pre), hidden.shape[-1]
-        gates = torch.empty_like(pre)
-        cells = pre.new_empty(steps + 1, *cell.shape)
-        bent = pre.new_empty(steps, *cell.shape)  # tanh of the cells
-        hiddens = pre.new_empty(steps + 1, *hidden.shape)
+        gates = ROOMS.like(pre)
+        cells = ROOMS.like(pre, steps + 1, *cell.shape)
+        bent = ROOMS.like(pre, steps, *cell.shape)  # tanh of the cells
+        hiddens = ROOMS.like(pre, steps + 1, *hidden.shape)
         cells[0], hiddens[0] = cell, hidden
         for t in range(steps):
             gate = torch.baddbmm(pre[t], hiddens[t], weight, out=gates[t])
@@ -42,7 +44,7 @@ class LSTMScan(torch.autograd.Function):
         """The gradients of the pre-activations and of the first states."""
         gates, cells, bent, weight, valid = ctx.saved_tensors
         h = bent.shape[-1]
-        d_pre = torch.empty_like(gates)
+        d_pre = ROOMS.like(gates)
         d_hidden, d_cell = torch.zeros_like(d_cell), d_cell.clone()
         back = weight.transpose(1, 2)
         sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward

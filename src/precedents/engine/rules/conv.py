@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from precedents.engine.parts import Dense, Outer, Part
 from precedents.engine.rules._rule import Rule, trainable
+from precedents.runtime.memory import ROOMS
 
 FEW = 4  # input channels up to which patches are faster
 Conv = nn.Conv1d | nn.Conv2d | nn.Conv3d
@@ -47,12 +48,12 @@ def _weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
         mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
         x, padding = pad(x, module._reversed_padding_repeated_twice, mode=mode), (0,) * spatial
     if few:
-        patches = _patches(module, x.contiguous(), grad.shape[2:])
+        patches = _patches(module, ROOMS.copy(x), grad.shape[2:])
         return torch.bmm(grad.flatten(2), patches.transpose(1, 2)).reshape(b, *module.weight.shape)
     weight = module.weight.new_empty(()).expand(b * module.out_channels, *module.weight.shape[1:])
     _, gradients, _ = torch.ops.aten.convolution_backward(
-        grad.reshape(1, -1, *grad.shape[2:]),
-        x.reshape(1, -1, *x.shape[2:]),
+        ROOMS.copy(grad).reshape(1, -1, *grad.shape[2:]),
+        ROOMS.copy(x).reshape(1, -1, *x.shape[2:]),
         weight,
         None,
         module.stride,
@@ -73,7 +74,7 @@ def _patches(module: Conv, x: Tensor, out: tuple[int, ...]) -> Tensor:
     over = [step * d for step, d in zip(steps, module.dilation, strict=True)]
     along = [step * s for step, s in zip(steps, module.stride, strict=True)]
     view = x.as_strided((b, channels, *module.kernel_size, *out), (*x.stride()[:2], *over, *along))
-    return view.reshape(b, -1, prod(out))
+    return ROOMS.copy(view).reshape(b, -1, prod(out))
 
 
 conv = Rule((nn.Conv1d, nn.Conv2d, nn.Conv3d), parts, applies=lambda module: module.weight.ndim > 2)
