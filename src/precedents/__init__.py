@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from precedents.public import *
+    from precedents.public import *  # noqa: F403
     from precedents.public import __all__ as __all__
 
 __version__ = "0.1.0"
@@ -16,7 +16,7 @@ BOTH = ("audit", "metric")  # public functions whose files have the same name
 
 
 class Package(ModuleType):
-    """This package: its public names are imported at first use, so that the command line starts without torch."""
+    """The package itself: public names are imported at first use, so that commands start without torch."""
 
     def __getattr__(self, name: str) -> Any:
         dunder = name.startswith("__") and name != "__all__"

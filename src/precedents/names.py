@@ -1,4 +1,4 @@
-"""The paper's names of its eighteen metrics as texts, which `paper` reads; nothing heavy is imported for them."""
+"""The paper's names of its eighteen metrics as texts, which `paper` reads; importing them is light."""
 
 from collections.abc import Mapping
 
