@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import psutil
 import torch
 
-from precedents.errors import InputError
+from precedents.errors import BudgetError, InputError
 
 NUMBER = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -49,7 +49,7 @@ class Budget:
         """Refuses work that needs more bytes than there are."""
         if count > self.bytes:
             there = "the budget is" if self.given is not None else "half of the free memory is"
-            raise InputError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
+            raise BudgetError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
 
 
 def available() -> int:
