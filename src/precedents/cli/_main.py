@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except TyperException as error:
-        return _ended(error.format_message() + " See: precedents --help", WRONG)
+        context = getattr(error, "ctx", None)
+        path = "precedents" if context is None else context.command_path
+        return _ended(f"{error.format_message().rstrip('.')}. See: {path} --help", WRONG)
     except PrecedentsError as error:
         return _ended(str(error), WRONG)
     except Interrupted as error:

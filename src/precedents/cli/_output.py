@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from precedents.runtime.progress import in_lines, quiet
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from precedents.runtime.cost import Estimate
 
 WIDE = 200  # columns, where there is no terminal
 
@@ -50,12 +53,23 @@ def console() -> "Console":
 
 def show(value: "RenderableType") -> None:
     """A result for people."""
-    console().print(value)
+    if isinstance(value, str):
+        sys.stdout.write(value + "\n")
+    else:
+        console().print(value)
 
 
 def show_json(value: object) -> None:
     """A result for programs."""
     sys.stdout.write((value if isinstance(value, str) else json.dumps(value, indent=2)).rstrip() + "\n")
+
+
+def show_estimate(estimate: "Estimate", as_json: bool) -> None:
+    """What the work would take."""
+    if as_json:
+        show_json(asdict(estimate))
+    else:
+        show(str(estimate))
 
 
 def listing(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> "RenderableType":

@@ -26,7 +26,7 @@ def metrics(as_json: Json = False) -> None:
         named = [dict(zip(keys, row, strict=True)) for row in known]
         show_json({"metrics": named, "parts": [dict(zip(("kind", *keys[::3]), row, strict=True)) for row in parts]})
         return
-    show(listing(("metric", "alias", "written as", "meaning"), known))
+    show(listing(("metric", "alias", "written as"), [row[:3] for row in known]))
     show("")
     show(listing(("part", "name", "meaning"), parts))
 
