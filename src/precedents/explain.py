@@ -62,6 +62,7 @@ class Explanation:
     warnings: Sequence[str] = ()  # sentences about the metric
     classes: Sequence[str] | None = None
     render: Render | None = field(default=None, repr=False)
+    numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -82,6 +83,7 @@ class Explanation:
             percentiles=self.percentiles[one],
             flags=self.flags[one],
             parts=None if self.parts is None else self.parts.of_cases(one),
+            numbers=self.numbers[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -109,11 +111,15 @@ class Explanation:
         """The class's name, or its number."""
         return str(label) if self.classes is None else str(self.classes[label])
 
+    def number(self, case: int) -> int:
+        """What the case at this place is called."""
+        return self.numbers[case] if self.numbers else case
+
     def __str__(self) -> str:
         return "\n".join([*(self._sentence(case) for case in range(len(self))), *self.warnings])
 
     def _sentence(self, case: int) -> str:
-        which = f"case {case}: " if len(self) > 1 else ""
+        which = f"case {self.number(case)}: " if len(self) > 1 or self.numbers else ""
         found = self.precedents(case)
         places = max(len(str(p.index)) for p in found)
         names = max(len(self.name(p.label)) for p in found)
@@ -134,7 +140,7 @@ class Explanation:
             "warnings": list(self.warnings),
             "cases": [
                 {
-                    "case": case,
+                    "case": self.number(case),
                     "prediction": self._plain(int(self.predictions[case])),
                     "precedents": [
                         asdict(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
@@ -159,7 +165,7 @@ class Explanation:
         columns = ["case", "prediction", "rank", "index", "label", "score", "percentile", "cautions"]
         rows = [
             {
-                "case": case,
+                "case": self.number(case),
                 "prediction": self._plain(int(self.predictions[case])),
                 **asdict(p),
                 "label": self._plain(p.label),
@@ -196,7 +202,7 @@ class Explanation:
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
             cells.append(Cell(title, shown(instance, self.render), p.agrees))
-        return Strip(Cell(f"case {case}\npredicted {predicted}", shown(asked, self.render)), cells)
+        return Strip(Cell(f"case {self.number(case)}\npredicted {predicted}", shown(asked, self.render)), cells)
 
 
 class Explainer:

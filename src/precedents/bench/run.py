@@ -138,7 +138,8 @@ class Run:
         }
         with whole(folder) as fresh:
             (fresh / WEIGHTS).write_bytes(weights)
-            (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in manifest.items())
+            (fresh / MANIFEST).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
     @classmethod
     def open(cls, folder: Path, data: Path | None = None) -> "Run":
@@ -171,7 +172,9 @@ class Run:
         try:
             model.load_state_dict(load(weights))
         except (SafetensorError, RuntimeError):
-            raise FormatError(f"{folder / WEIGHTS} has no weights of {recipe.model}. {_again(folder)}") from None
+            raise FormatError(
+                f"{folder / WEIGHTS} has no weights of {recipe.model}. {_again(folder)}"
+            ) from None
         return cls(prepared, model.eval(), metrics)
 
 

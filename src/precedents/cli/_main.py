@@ -36,7 +36,6 @@ def precedents(
     Exit codes: 0 fine, 1 the audit's metric is below --fail-under, 2 wrong use or input, 130 interrupted.
     Results go to stdout, messages and progress to stderr.
 
-    \b
     Examples:
       $ precedents --version
       $ precedents metrics

@@ -20,12 +20,12 @@ Target = Annotated[
         show_default=False,
     ),
 ]
-OneMetric = Annotated[
-    str, Option(help="A metric: see `precedents metrics`.", autocompletion=metric_names)
-]
+OneMetric = Annotated[str, Option(help="A metric: see `precedents metrics`.", autocompletion=metric_names)]
 Data = Annotated[
     Path | None,
-    Option(help="The folder that holds the files of the data sets.", envvar="PRECEDENTS_DATA", show_default=False),
+    Option(
+        help="The folder that holds the files of the data sets.", envvar="PRECEDENTS_DATA", show_default=False
+    ),
 ]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no messages; results and errors only.")]

@@ -59,7 +59,9 @@ def _made(target: str) -> Subject:
             f"{target} returned a {type(made).__name__}. Return (model, train, test), or a mapping with these keys."
         )
     known = inspect.signature(audit).parameters
-    wrong = [repr(key) for key in given if key not in known] or [f"no {key!r}" for key in NEEDED if key not in given]
+    wrong = [repr(key) for key in given if key not in known] or [
+        f"no {key!r}" for key in NEEDED if key not in given
+    ]
     if wrong:
         raise InputError(
             f"{target} returned a mapping with {', '.join(wrong)}. Known keys: {', '.join(known)}."
@@ -79,7 +81,9 @@ def _factory(target: str) -> Callable[[], Any]:
         raise InputError(f"{module} cannot be imported: {_why(error)}") from error
     factory = getattr(found, name, None)
     if not callable(factory):
-        functions = [n for n, value in vars(found).items() if inspect.isfunction(value) and not n.startswith("_")]
+        functions = [
+            n for n, value in vars(found).items() if inspect.isfunction(value) and not n.startswith("_")
+        ]
         raise InputError(f"{module} has no function {name!r}. It has: {', '.join(functions) or 'none'}.")
     return factory  # type: ignore[no-any-return]
 

@@ -8,7 +8,6 @@ from precedents.cli._output import listing, show, show_json
 def criteria(as_json: Json = False) -> None:
     """Lists the criteria that `precedents audit` puts the metrics through.
 
-    \b
     Examples:
       $ precedents criteria
       $ precedents criteria --json

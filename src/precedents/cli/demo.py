@@ -12,7 +12,9 @@ from precedents.errors import InputError
 
 def demo(
     folder: Annotated[Path, Argument(help="Where the pictures and tables go.")] = Path("demo"),
-    short: Annotated[bool, Option("--short", help="Fewer epochs, cases and criteria: seconds, and worse models.")] = False,
+    short: Annotated[
+        bool, Option("--short", help="Fewer epochs, cases and criteria: seconds, and worse models.")
+    ] = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -20,13 +22,14 @@ def demo(
 
     It needs no data and takes two to three minutes; with --short some seconds.
 
-    \b
     Examples:
       $ precedents demo --short
       $ precedents demo pictures --short
     """
     if folder.exists() and not force and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already. Add --force to overwrite its files, or name another folder.")
+        raise InputError(
+            f"{folder} is there already. Add --force to overwrite its files, or name another folder."
+        )
     with reporting(quiet):
         from precedents.demo import main
 

@@ -18,7 +18,9 @@ def explain(
     target: Target = None,
     metric: OneMetric = "gc",
     k: Annotated[int, Option("-k", help="How many precedents.")] = 5,
-    html: Annotated[Path | None, Option(help="Also write a page with pictures here.", show_default=False)] = None,
+    html: Annotated[
+        Path | None, Option(help="Also write a page with pictures here.", show_default=False)
+    ] = None,
     data: Data = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -27,7 +29,6 @@ def explain(
 ) -> None:
     """Explains predictions: shows the training instances most relevant to each case.
 
-    \b
     Examples:
       $ precedents explain runs/digits-logistic_regression --case 12
       $ precedents explain runs/digits-logistic_regression --case 0 --case 3 --metric rif -k 3 --html page.html

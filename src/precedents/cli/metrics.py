@@ -13,7 +13,6 @@ def metrics(as_json: Json = False) -> None:
     A metric is a name, an abbreviation of the paper, or a text similarity:features/preconditioner, in
     which a part may have settings: cosine:gradient/hessian(damping=0.01).
 
-    \b
     Examples:
       $ precedents metrics
       $ precedents metrics --json
@@ -24,7 +23,9 @@ def metrics(as_json: Json = False) -> None:
     if as_json:
         keys = ("name", "alias", "form", "meaning")
         named = [dict(zip(keys, row, strict=True)) for row in known]
-        show_json({"metrics": named, "parts": [dict(zip(("kind", *keys[::3]), row, strict=True)) for row in parts]})
+        show_json(
+            {"metrics": named, "parts": [dict(zip(("kind", *keys[::3]), row, strict=True)) for row in parts]}
+        )
         return
     show(listing(("metric", "alias", "written as"), [row[:3] for row in known]))
     show("")

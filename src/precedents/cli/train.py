@@ -13,7 +13,9 @@ from precedents.errors import InputError
 
 def train(
     dataset: Annotated[str, Option(help="A data set.", autocompletion=dataset_names, show_default=False)],
-    model: Annotated[str, Option(help="An architecture.", autocompletion=architecture_names, show_default=False)],
+    model: Annotated[
+        str, Option(help="An architecture.", autocompletion=architecture_names, show_default=False)
+    ],
     out: Annotated[
         Path | None, Option(metavar="RUN", help="The folder of the run.", show_default="runs/DATASET-MODEL")
     ] = None,
@@ -30,7 +32,6 @@ def train(
     The folder has the weights (safetensors), the split, the vocabulary, the settings and fingerprints. Data
     sets that come with scikit-learn need no files: digits, wine, breast_cancer.
 
-    \b
     Examples:
       $ precedents train --dataset digits --model logistic_regression
       $ precedents train --dataset digits --model cnn --epochs 3 --seed 1 --out runs/quick
@@ -55,4 +56,6 @@ def train(
             show_json({"run": str(folder), **run.metrics})
         else:
             right, seen = (run.metrics[f"{part} accuracy"] for part in ("test", "train"))
-            show(f"{folder}: {right:.1%} of the test set and {seen:.1%} of the training set are predicted correctly")
+            show(
+                f"{folder}: {right:.1%} of the test set and {seen:.1%} of the training set are predicted correctly"
+            )
