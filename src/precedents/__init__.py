@@ -1,5 +1,6 @@
 """Explain a classifier's prediction by its precedents, and put the relevance metric itself on trial."""
 
+from precedents.audit import Audit, audit
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
 from precedents.data import Examples
@@ -30,6 +31,7 @@ __all__ = [
     "METRICS",
     "PRECONDITIONERS",
     "SIMILARITIES",
+    "Audit",
     "Classifier",
     "Evidence",
     "Examples",
@@ -50,6 +52,7 @@ __all__ = [
     "Result",
     "Trial",
     "UnknownNameError",
+    "audit",
     "judge",
     "metric",
 ]
