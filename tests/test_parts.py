@@ -25,9 +25,8 @@ def test_the_parts_of_logistic_regression_are_those_by_hand(kind, request, train
         for p in found.precedents(case):
             t, s = train[0][p.index], residual(model, train[0][p.index], p.label)
             assert p.residual_cosine == pytest.approx(cosine(r, s), abs=1e-12)
-            assert p.feature_cosine == pytest.approx(
-                cosine(torch.cat([x, bias]), torch.cat([t, bias])), abs=1e-12
-            )
+            with_bias = cosine(torch.cat([x, bias]), torch.cat([t, bias]))
+            assert p.feature_cosine == pytest.approx(with_bias, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["linear", "biasless"])

@@ -232,10 +232,7 @@ class Explainer:
         train = Examples.of(train)
         if not isinstance(model, Classifier):
             model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise, memory=memory)
-        if classes is not None and len(classes) != model.classes:
-            raise InputError(
-                f"There are {len(classes)} class names, but the model has {model.classes} outputs."
-            )
+        checked_names(classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
         self.relevance.evidence.width(self.relevance.metric.features)  # what cannot work fails here
         self.classes, self.render = classes, render
@@ -312,6 +309,13 @@ class Explainer:
         inputs, single = as_batch(x, like)
         labels = [labels] if single and labels is not None else labels
         return as_cases(evidence.model, inputs, labels)
+
+
+def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str] | None:
+    """The names of the classes as texts, if there is one for each output of the model."""
+    if classes is not None and len(classes) != model.classes:
+        raise InputError(f"There are {len(classes)} class names, but the model has {model.classes} outputs.")
+    return None if classes is None else [str(name) for name in classes]
 
 
 def _equal(asked: Inputs, offered: Inputs) -> Tensor:

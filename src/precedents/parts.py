@@ -65,7 +65,7 @@ def _units(model: Classifier, batches: list[Batch]) -> tuple[Tensor, Tensor]:
 
 def _unit(rows: Tensor) -> Tensor:
     """Scaled twice, so that squares of tiny numbers do not vanish; zero stays zero."""
-    for size in (lambda r: r.abs().amax(dim=1), lambda r: r.norm(dim=1)):
-        length = size(rows)[:, None]
+    for order in (torch.inf, 2.0):
+        length = torch.linalg.vector_norm(rows, order, dim=1, keepdim=True)
         rows = torch.where(length > 0, rows / length, 0.0)
     return rows

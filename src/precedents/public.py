@@ -1,9 +1,14 @@
 """The public names. The package imports them from here when the first of them is asked for."""
 
+from precedents.audit import Audit, audit
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
 from precedents.data import Examples
 from precedents.errors import (
+    BudgetError,
+    FormatError,
+    StaleError,
+    StoreError,
     IndefiniteKernelError,
     InputError,
     MissingExtraError,
@@ -29,11 +34,14 @@ __all__ = [
     "METRICS",
     "PRECONDITIONERS",
     "SIMILARITIES",
+    "Audit",
+    "BudgetError",
     "Classifier",
     "Evidence",
     "Examples",
     "Explainer",
     "Explanation",
+    "FormatError",
     "IndefiniteKernelError",
     "InputError",
     "InverseFisher",
@@ -47,8 +55,11 @@ __all__ = [
     "PrecedentsError",
     "Relevance",
     "Result",
+    "StaleError",
+    "StoreError",
     "Trial",
     "UnknownNameError",
+    "audit",
     "judge",
     "metric",
 ]
