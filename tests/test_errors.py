@@ -7,6 +7,7 @@ TREE = {
     errors.InputError: ValueError,
     errors.UnknownNameError: errors.InputError,
     errors.BudgetError: errors.InputError,
+    errors.DataFileError: errors.InputError,
     errors.NotApplicable: errors.PrecedentsError,
     errors.MissingExtraError: ImportError,
     errors.NumericalError: ArithmeticError,

@@ -4,7 +4,7 @@ Run it with `python -m precedents.demo FOLDER`: it needs only scikit-learn, and 
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -15,7 +15,8 @@ from torch import nn
 
 from precedents.bench.architectures.cnn import cnn
 from precedents.bench.architectures.logistic_regression import logistic_regression
-from precedents.bench.datasets.digits import CLASSES, digits
+from precedents.bench.catalogue import Build
+from precedents.bench.datasets.digits import digits
 from precedents.bench.train import trained
 from precedents.criteria._trial import Trial
 from precedents.data import Examples
@@ -32,7 +33,6 @@ LAWS = (
     "identical_instance",
 )
 CASES = 200
-SHAPE = (1, 8, 8)
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Setting:
     """A model of the demo."""
 
     name: str
-    build: Callable[[tuple[int, ...], int], nn.Module]
+    build: Build
     epochs: int
 
-    def train(self, train: Examples, classes: int, seed: int = 0) -> nn.Module:
+    def train(self, shape: tuple[int, ...], train: Examples, classes: int, seed: int = 0) -> nn.Module:
         """A model of this kind, trained."""
-        return trained(lambda: self.build(SHAPE, classes), train, epochs=self.epochs, seed=seed)
+        return trained(lambda: self.build(shape, classes), train, epochs=self.epochs, seed=seed)
 
 
 SETTINGS = (Setting("cnn", cnn, 100), Setting("logistic_regression", logistic_regression, 200))
@@ -54,22 +54,24 @@ SETTINGS = (Setting("cnn", cnn, 100), Setting("logistic_regression", logistic_re
 def main(folder: Path, out: Console) -> None:
     """Trains, explains, judges; everything it shows is also written to the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    train, test = digits()
+    dataset = digits()
+    shape, classes, split = dataset.shape, dataset.classes, dataset.split(seed=0)
+    train, test = split.train, split.test
     for setting in SETTINGS:
         began = monotonic()
         out.rule(setting.name.replace("_", " "))
-        model = setting.train(train, len(CLASSES))
+        model = setting.train(shape, train, len(classes))
         trial = Trial.of(
             model,
             train,
             test.selected(range(CASES)),
-            retrain=lambda merged, seed, setting=setting: setting.train(merged, 2, seed),  # type: ignore[misc]
+            retrain=lambda merged, seed, setting=setting: setting.train(shape, merged, 2, seed),  # type: ignore[misc]
         )
         right = (trial.cases.labels == trial.truth).double().mean()
         out.print(f"{len(train)} training images, {right:.1%} of {CASES} cases predicted correctly")
-        explanation = explained(model, train, trial)
+        explanation = explained(model, train, trial, classes)
         out.print(str(explanation))
-        truth = ", ".join(CLASSES[int(label)] for label in trial.truth[shown_cases(trial)])
+        truth = ", ".join(classes[int(label)] for label in trial.truth[shown_cases(trial)])
         out.print(f"The cases really are {truth}: two right predictions and two wrong ones.")
         explanation.plot().savefig(folder / f"{setting.name}.png", dpi=150)
         (folder / f"{setting.name}.html").write_text(explanation.to_html(), encoding="utf-8")
@@ -80,10 +82,10 @@ def main(folder: Path, out: Console) -> None:
     out.print(f"Pictures and tables are in {folder}/")
 
 
-def explained(model: nn.Module, train: Examples, trial: Trial) -> Explanation:
+def explained(model: nn.Module, train: Examples, trial: Trial, classes: Sequence[str]) -> Explanation:
     """The precedents of two right and two wrong predictions, by Grad-Cos."""
     places = shown_cases(trial)
-    return Explainer(model, train, classes=CLASSES).explain(trial.cases.take(places).inputs)
+    return Explainer(model, train, classes=classes).explain(trial.cases.take(places).inputs)
 
 
 def shown_cases(trial: Trial) -> list[int]:

@@ -3,7 +3,8 @@
 PrecedentsError
 ├── InputError                 the caller passed something unusable (also a ValueError)
 │   ├── UnknownNameError       a name that is in no registry; says which names exist
-│   └── BudgetError            the work needs more memory than there is
+│   ├── BudgetError            the work needs more memory than there is
+│   └── DataFileError          a file of a data set is missing, truncated, altered or foreign
 ├── NotApplicable              the metric or criterion has no meaning here: "–" in the tables
 ├── MissingExtraError          an optional package is not installed (also an ImportError)
 ├── NumericalError             the mathematics broke down (also an ArithmeticError)
@@ -37,6 +38,10 @@ class UnknownNameError(InputError):
 
 class BudgetError(InputError):
     """The work needs more memory than there is; the message says what would fit."""
+
+
+class DataFileError(InputError):
+    """A file of a data set is missing, truncated, altered or foreign; the message names it."""
 
 
 class NotApplicable(PrecedentsError):  # noqa: N818  a verdict about a metric, not a mistake

@@ -6,6 +6,7 @@ from precedents.criteria._trial import Trial
 from precedents.data import Examples
 from precedents.errors import (
     BudgetError,
+    DataFileError,
     FormatError,
     StaleError,
     StoreError,
@@ -37,6 +38,7 @@ __all__ = [
     "Audit",
     "BudgetError",
     "Classifier",
+    "DataFileError",
     "Evidence",
     "Examples",
     "Explainer",

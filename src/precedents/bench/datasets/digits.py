@@ -2,20 +2,17 @@
 
 import torch
 
+from precedents.bench.dataset import Dataset
+from precedents.bench.datasets._files import Folder
+from precedents.bench.datasets._sklearn import bundled
 from precedents.data import Examples
-from precedents.errors import MissingExtraError
 
 CLASSES = tuple("0123456789")
 
 
-def digits(train: int = 600, seed: int = 0) -> tuple[Examples, Examples]:
-    """A random training set of the given size and the rest as test set; pixels within 0..1, [n, 1, 8, 8]."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "sklearn") from None
-    images, labels = load_digits(return_X_y=True)
-    inputs = torch.as_tensor(images, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
-    order = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(seed))
-    every = Examples.of((inputs, torch.as_tensor(labels)))
-    return every.selected(order[:train].tolist()), every.selected(order[train:].tolist())
+def digits(folder: Folder = None) -> Dataset:  # noqa: ARG001  no files are needed
+    """Pixels within 0..1, [n, 1, 8, 8]."""
+    bunch = bundled("digits")
+    inputs = torch.as_tensor(bunch.images, dtype=torch.float32)[:, None] / 16
+    every = Examples.of((inputs, torch.as_tensor(bunch.target)))
+    return Dataset(name="digits", kind="image", classes=CLASSES, train=every, keep=600, held=200)

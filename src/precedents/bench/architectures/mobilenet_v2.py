@@ -16,9 +16,9 @@ TABLE = (
 STEM, LAST = 32, 1280
 
 
-def mobilenet(classes: int) -> nn.Module:
-    """For images [3, 32, 32]; 2.24 million parameters with ten classes."""
-    layers: list[nn.Module] = [convolution(3, STEM, size=3), nn.ReLU6(inplace=True)]  # [b, 32, 32, 32]
+def mobilenet_v2(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """For images [channels, 32, 32]; 2.2 million parameters."""
+    layers: list[nn.Module] = [convolution(shape[0], STEM, size=3), nn.ReLU6(inplace=True)]  # [b, 32, 32, 32]
     channels = STEM
     for expansion, width, blocks, first in TABLE:
         for block in range(blocks):
