@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 .PHONY: demo test lint bench setup clean
 
 demo: setup
-	$(BIN)/python -m precedents.demo demo
+	$(BIN)/precedents demo demo --force
 
 test: setup lint
 	$(BIN)/pytest

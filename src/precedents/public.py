@@ -8,14 +8,14 @@ from precedents.errors import (
     BudgetError,
     DataFileError,
     FormatError,
-    StaleError,
-    StoreError,
     IndefiniteKernelError,
     InputError,
     MissingExtraError,
     NotApplicable,
     NumericalError,
     PrecedentsError,
+    StaleError,
+    StoreError,
     UnknownNameError,
 )
 from precedents.evidence import Evidence

@@ -214,9 +214,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise FormatError(f"{folder / MANIFEST} is no manifest of a run. {_again(folder)}")
     if manifest["format"] != FORMAT:
-        raise FormatError(
-            f"{folder / MANIFEST} has format {manifest['format']!r}; this version reads {FORMAT}. {_again(folder)}"
-        )
+        found = f"{folder / MANIFEST} has the format {manifest['format']!r}"
+        raise FormatError(f"{found}; this version reads {FORMAT}. {_again(folder)}")
     return manifest
 
 

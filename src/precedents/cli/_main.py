@@ -1,8 +1,8 @@
 """The command `precedents`: every file of this folder is a command; errors and exit codes live here."""
 
+import inspect
 import os
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
@@ -21,10 +21,16 @@ COMMANDS: Registry[Callable[..., None]] = Registry("command", cli)
 def app() -> Typer:
     """All commands of the folder, with help, completion and version."""
     made = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-    made.callback(invoke_without_command=True)(precedents)
+    made.callback(invoke_without_command=True, help=unbroken(precedents))(precedents)
     for name in COMMANDS.names():
-        made.command(name)(COMMANDS.get(name))
+        command = COMMANDS.get(name)
+        made.command(name, help=unbroken(command))(command)
     return made
+
+
+def unbroken(command: Callable[..., None]) -> str:
+    """A command's help, in which the lines of its examples stay as they are."""
+    return (inspect.getdoc(command) or "").replace("Examples:", "\b\nExamples:")
 
 
 def precedents(
@@ -39,6 +45,7 @@ def precedents(
     Examples:
       $ precedents --version
       $ precedents metrics
+
     """
     if version:
         sys.stdout.write(f"precedents {__version__}\n")
@@ -49,7 +56,6 @@ def precedents(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code. What is wrong with the command or its input is one line on stderr."""
-    warnings.formatwarning = lambda message, *_: f"{message}\n"
     try:
         code = app()(arguments, prog_name="precedents", standalone_mode=False)
         sys.stdout.flush()

@@ -26,6 +26,12 @@ def items(texts: Iterable[str] | None) -> list[str] | None:
     return [part for part in found if part]
 
 
+def metric_items(texts: Iterable[str] | None) -> list[str] | None:
+    """The same of metrics, with names for the paper's abbreviations."""
+    found = items(texts)
+    return None if found is None else [ALIASES.get(name.lower(), name) for name in found]
+
+
 def metric_names(incomplete: str) -> list[str]:
     """What the shell offers for a list of metrics."""
     return _completed(incomplete, [*FORMS, *ALIASES])

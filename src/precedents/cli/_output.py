@@ -30,8 +30,7 @@ class Interrupted(Exception):  # noqa: N818  what the user wanted, not a mistake
 def reporting(silent: bool, interrupted: str = "Interrupted: nothing was written.") -> Iterator[Say]:
     """Shows the progress of what is done within; what it gives prints a message."""
     with quiet() if silent else in_lines(), warnings.catch_warnings():
-        if silent:
-            warnings.simplefilter("ignore")
+        warnings.showwarning = lambda message, *_: None if silent else say(str(message))
         try:
             yield (lambda _: None) if silent else say
         except KeyboardInterrupt:

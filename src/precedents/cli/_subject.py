@@ -1,10 +1,9 @@
 """Subject: what a command works on: a run folder, or the user's own model by its factory."""
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
@@ -27,7 +26,11 @@ class Subject:
     test: "Examples"
     options: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of `audit`
 
-    def told(self, function: Callable[..., Any]) -> dict[str, Any]:
+    def told(self, **options: Any) -> "Subject":
+        """With options of the command line, which come before the factory's own."""
+        return replace(self, options={**self.options, **{k: v for k, v in options.items() if v is not None}})
+
+    def known_to(self, function: Callable[..., Any]) -> dict[str, Any]:
         """The options that a function takes."""
         return {name: v for name, v in self.options.items() if name in inspect.signature(function).parameters}
 
@@ -56,7 +59,8 @@ def _made(target: str) -> Subject:
         given = dict(zip(NEEDED, made, strict=True))
     else:
         raise InputError(
-            f"{target} returned a {type(made).__name__}. Return (model, train, test), or a mapping with these keys."
+            f"{target} returned a {type(made).__name__}. Return (model, train, test), or a mapping with "
+            "these keys."
         )
     known = inspect.signature(audit).parameters
     wrong = [repr(key) for key in given if key not in known] or [
@@ -74,7 +78,7 @@ def _factory(target: str) -> Callable[[], Any]:
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise InputError(f"--target is {target!r}. Write package.module:factory.")
-    sys.path.insert(0, os.getcwd())
+    sys.path.insert(0, str(Path.cwd()))
     try:
         found = import_module(module)
     except Exception as error:
@@ -85,7 +89,7 @@ def _factory(target: str) -> Callable[[], Any]:
             n for n, value in vars(found).items() if inspect.isfunction(value) and not n.startswith("_")
         ]
         raise InputError(f"{module} has no function {name!r}. It has: {', '.join(functions) or 'none'}.")
-    return factory  # type: ignore[no-any-return]
+    return factory
 
 
 def _called(target: str, factory: Callable[[], Any]) -> Any:

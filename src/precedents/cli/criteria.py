@@ -11,6 +11,7 @@ def criteria(as_json: Json = False) -> None:
     Examples:
       $ precedents criteria
       $ precedents criteria --json
+
     """
     rows = [(name, CRITERIA.meaning(name).partition(": ")[2]) for name in CRITERIA.names()]
     if as_json:

@@ -25,6 +25,7 @@ def demo(
     Examples:
       $ precedents demo --short
       $ precedents demo pictures --short
+
     """
     if folder.exists() and not force and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(

@@ -34,6 +34,7 @@ def explain(
       $ precedents explain runs/digits-logistic_regression --case 0 --case 3 --metric rif -k 3 --html page.html
       $ precedents explain runs/digits-logistic_regression --case 12 --json
       $ precedents explain --target my_model:factory --case 12
+
     """
     free(html, force)
     with reporting(quiet):
@@ -48,7 +49,7 @@ def explain(
                 f"There is no case {wrong[0]}: the test set has {len(chosen.test)}, so cases run from 0 to "
                 f"{len(chosen.test) - 1}."
             )
-        explainer = Explainer(chosen.model, chosen.train, metric, **chosen.told(Explainer))
+        explainer = Explainer(chosen.model, chosen.train, metric, **chosen.known_to(Explainer))
         if dry_run:
             show_estimate(explainer.estimate(len(case)), as_json)
             return

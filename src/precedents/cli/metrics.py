@@ -2,9 +2,10 @@
 
 import re
 
-from precedents.cli._names import ALIASES, FORMS, PARTS
+from precedents.cli._names import PARTS
 from precedents.cli._options import Json
 from precedents.cli._output import listing, show, show_json
+from precedents.names import ALIASES, FORMS
 
 
 def metrics(as_json: Json = False) -> None:
@@ -16,6 +17,7 @@ def metrics(as_json: Json = False) -> None:
     Examples:
       $ precedents metrics
       $ precedents metrics --json
+
     """
     short = {name: alias for alias, name in ALIASES.items()}
     known = [(name, short.get(name, ""), form, meaning(form)) for name, form in FORMS.items()]

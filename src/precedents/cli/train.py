@@ -29,13 +29,13 @@ def train(
 ) -> None:
     """Trains a model on a data set and keeps both in a run folder, which `explain` and `audit` take.
 
-    The folder has the weights (safetensors), the split, the vocabulary, the settings and fingerprints. Data
-    sets that come with scikit-learn need no files: digits, wine, breast_cancer.
+    The folder has the weights (safetensors), the split, the vocabulary, the settings and fingerprints.
 
     Examples:
       $ precedents train --dataset digits --model logistic_regression
       $ precedents train --dataset digits --model cnn --epochs 3 --seed 1 --out runs/quick
       $ precedents train --dataset digits --model cnn --dry-run
+
     """
     with reporting(quiet) as say:
         from precedents.bench.run import Prepared, Recipe, is_run
@@ -56,6 +56,4 @@ def train(
             show_json({"run": str(folder), **run.metrics})
         else:
             right, seen = (run.metrics[f"{part} accuracy"] for part in ("test", "train"))
-            show(
-                f"{folder}: {right:.1%} of the test set and {seen:.1%} of the training set are predicted correctly"
-            )
+            show(f"{folder}: predicts {right:.1%} of the test set and {seen:.1%} of the training set correctly")
