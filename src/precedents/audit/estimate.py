@@ -52,11 +52,11 @@ def estimate(
     for metric in kernels.values():
         relevance = Relevance(metric, trial.evidence)
         try:
-            parts = [relevance.estimate(m) for m in rounds]
+            parts = {m: relevance.estimate(m) for m in set(rounds)}
         except NotApplicable:
             continue
-        seconds += sum(part.seconds for part in parts)
-        peak = max(peak, *(part.memory for part in parts))
+        seconds += sum(parts[m].seconds for m in rounds)
+        peak = max(peak, *(part.memory for part in parts.values()))
     numbers = len(wanted) * len(laws) * len(trial.cases) + len(kernels) * len(trial.evidence.train)
     return Estimate(seconds, peak, LETTERS * numbers)
 

@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _ended(str(error), WRONG)
     except Interrupted as error:
         return _ended(str(error), INTERRUPTED)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as end:  # typer and rich exit when nobody reads stdout any more
+        if not any(isinstance(error, BrokenPipeError) for error in (end, end.__context__)):
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
         return PIPE_CLOSED
     except OSError as error:

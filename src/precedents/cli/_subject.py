@@ -63,13 +63,11 @@ def _made(target: str) -> Subject:
             "these keys."
         )
     known = inspect.signature(audit).parameters
-    wrong = [repr(key) for key in given if key not in known] or [
-        f"no {key!r}" for key in NEEDED if key not in given
-    ]
+    wrong = [f"the key {key!r}" for key in given if key not in known]
+    wrong += [f"no {key!r}" for key in NEEDED if key not in given]
     if wrong:
-        raise InputError(
-            f"{target} returned a mapping with {', '.join(wrong)}. Known keys: {', '.join(known)}."
-        )
+        told = f"{target} returned a mapping with {' and '.join(wrong)}"
+        raise InputError(f"{told}. Known keys: {', '.join(known)}.")
     model, train, test = (given.pop(key) for key in NEEDED)
     return Subject(model, Examples.of(train), Examples.of(test, "test set"), given)
 
@@ -85,10 +83,8 @@ def _factory(target: str) -> Callable[[], Any]:
         raise InputError(f"{module} cannot be imported: {_why(error)}") from error
     factory = getattr(found, name, None)
     if not callable(factory):
-        functions = [
-            n for n, value in vars(found).items() if inspect.isfunction(value) and not n.startswith("_")
-        ]
-        raise InputError(f"{module} has no function {name!r}. It has: {', '.join(functions) or 'none'}.")
+        own = [key for key, value in vars(found).items() if getattr(value, "__module__", "") == module]
+        raise InputError(f"{module} has no function {name!r}. It has: {', '.join(own) or 'none'}.")
     return factory
 
 

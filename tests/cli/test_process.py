@@ -1,0 +1,147 @@
+"""Processes: start, exit codes, Ctrl-C, kill and resume, closed pipes, completion."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from tests.cli.conftest import ROOT, RUN, ended, started
+
+AUDIT = f"audit {RUN} --cases 60 --metrics gc,gd,l2_grad,cos_x,fk --json"
+
+
+def records(folder: Path) -> int:
+    return sum(file.read_bytes().count(b"\n") for file in (folder / RUN).glob("audit-*/records.jsonl"))
+
+
+def stopped(folder: Path, how: signal.Signals, after: int, *more: str):
+    """An audit that is sent a signal when so many pieces are done."""
+    process = started(*AUDIT.split(), *more, cwd=folder)
+    deadline = monotonic() + 100
+    while records(folder) < after and process.poll() is None and monotonic() < deadline:
+        sleep(0.002)
+    process.send_signal(how)
+    return ended(process)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(world, tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("uninterrupted") / "copy"
+    shutil.copytree(world, folder)
+    done = ended(started(*AUDIT.split(), cwd=folder))
+    assert done.code == 0
+    return done.out
+
+
+def test_an_audit_that_was_killed_twice_goes_on_and_gives_the_same_bytes(folder, uninterrupted) -> None:
+    for after in (3, 12):
+        assert stopped(folder, signal.SIGKILL, after).code == -signal.SIGKILL
+        kept = records(folder)
+        assert kept >= after
+    done = ended(started(*AUDIT.split(), cwd=folder))
+    assert done.code == 0
+    assert done.out == uninterrupted
+    assert records(folder) > kept
+
+
+def test_ctrl_c_says_that_the_same_command_goes_on_and_leaves_nothing_half_written(
+    folder, uninterrupted
+) -> None:
+    done = stopped(folder, signal.SIGINT, 5, "--report", "report.html")
+    assert (done.code, done.out) == (130, "")
+    assert "Traceback" not in done.err
+    (said,) = [line for line in done.err.splitlines() if "Interrupted" in line]
+    assert "is kept in runs/digits-logistic_regression/audit-" in said
+    assert "the same command goes on from there" in said
+    assert not list(folder.glob("*report.html*"))
+    assert records(folder) >= 5
+    assert ended(started(*AUDIT.split(), cwd=folder)).out == uninterrupted
+
+
+def test_ctrl_c_during_training_leaves_nothing(tmp_path) -> None:
+    process = started(*"train --dataset digits --model cnn --epochs 10000".split(), cwd=tmp_path)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("Training cnn on 600 instances of digits")
+    sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.code == 130
+    assert done.err.splitlines()[-1] == "precedents: Interrupted: nothing was written."
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("criteria", 0),
+        (f"audit {RUN} --metrics gd --metric gd --criteria identical_subclass --cases 40 --fail-under 1 -q", 1),
+        ("explain nowhere --case 1", 2),
+    ],
+)
+def test_the_exit_code_is_the_processes(command, code, folder) -> None:
+    done = ended(started(*command.split(), cwd=folder))
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_reader_that_stops_reading_is_no_error(tmp_path) -> None:
+    process = started("metrics", "--json", cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+
+
+def test_json_goes_through_a_pipe_while_messages_do_not(folder) -> None:
+    command = f"{sys.executable} -m precedents train --dataset digits --model cnn --epochs 1 --json"
+    piped = (
+        f"{command} 2> messages | {sys.executable} -c 'import json, sys; print(json.load(sys.stdin)[\"run\"])'"
+    )
+    done = subprocess.run(["bash", "-c", piped], cwd=folder, capture_output=True, text=True, timeout=100)
+    assert (done.stdout, done.stderr) == ("runs/digits-cnn\n", "")
+    assert "Training cnn" in (folder / "messages").read_text()
+
+
+LIGHT = """
+import sys
+from precedents.cli._main import main
+code = main(sys.argv[1:])
+print(code, *(name for name in ("torch", "numpy", "pandas", "matplotlib") if name in sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("command", ["", "--help", "audit --help", "metrics", "criteria --json", "--version"])
+def test_help_and_listings_start_without_torch(command) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, *command.split()], capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr.strip() == "0"
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("precedents tr", {"train"}),
+        ("precedents train --dataset di", {"digits"}),
+        ("precedents train --model logi", {"logistic_regression"}),
+        ("precedents explain --metric cos_g", {"cos_grad"}),
+        ("precedents audit --metrics gc,cos_g", {"gc,cos_grad"}),
+        ("precedents audit --criteria identical_c", {"identical_class"}),
+    ],
+)
+def test_the_shell_completes_names_from_the_registries(line, offered, tmp_path) -> None:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = ended(started(cwd=tmp_path, _PRECEDENTS_COMPLETE="complete_bash", **words))
+    assert set(done.out.split()) == offered, done
+    assert done.code == 0
+
+
+def test_the_script_is_the_command() -> None:
+    script = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]\n")[2].splitlines()[0]
+    assert script == 'precedents = "precedents.cli._main:main"'
