@@ -61,7 +61,7 @@ def portrait(trial: Trial, metric: Metric, k: int, shown: Sequence[int]) -> Port
                 for each in zip(
                     top.indices[case, :OFFERED].tolist(),
                     found[case, :OFFERED].tolist(),
-                    top.scores[case, :OFFERED].tolist(),
+                    top.scores[case, :OFFERED].nan_to_num().tolist(),  # JSON has no infinity
                     strict=True,
                 )
             ]
