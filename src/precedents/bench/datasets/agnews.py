@@ -1,8 +1,8 @@
 """AG's news topics (Zhang, Zhao and LeCun, 2015): 120,000 titles to train on, 7,600 to test on; four classes.
 
-The paper shows titles alone, so the descriptions are left out. Where only a part of the training rows is at hand,
-in a file such as train_20k.csv or .csv.gz, that is read and noted. The vocabulary has the size that gives the
-models the published numbers of parameters, so it does not grow with the rows.
+The paper shows titles alone, so the descriptions are left out. Where only a part of the training rows is at
+hand, in a file such as train_20k.csv or .csv.gz, that is read and noted. The vocabulary has the size that gives
+the models the published numbers of parameters, so it does not grow with the rows.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""MNIST (LeCun, Cortes and Burges): 60,000 handwritten digits to train on, 10,000 to test on, 28 x 28 pixels."""
+"""MNIST (LeCun, Cortes and Burges): 60,000 digits to train on, 10,000 to test on, of 28 x 28 pixels."""
 
 from math import prod
 from struct import unpack

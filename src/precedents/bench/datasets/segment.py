@@ -66,6 +66,8 @@ def read_pair(file: File, each: int) -> Examples:
     starts = [i for i, line in enumerate(lines) if line.strip() == named]
     if not starts:
         raise file.refused("has no heading with the names of the columns.")
+    if not file.content.endswith(b"\n"):
+        raise file.refused("breaks off within its last line.")
     rows = [line.strip().split(",") for line in lines[starts[0] + 1 :]]
     examples = table(file, [[*values, label.lower()] for label, *values in rows], len(COLUMNS), CLASSES)
     counts = examples.labels.bincount(minlength=len(CLASSES)).tolist()

@@ -26,7 +26,7 @@ Question = tuple[str, list[str]]  # its fine class, such as NUM:date, and its lo
 
 
 def trec(folder: Folder = None) -> Dataset:
-    """Half of the questions to train on, as the paper, a tenth held out; words seen five times in all of them."""
+    """Half of the questions to train on, as the paper, a tenth held out; known words are seen five times."""
     train, test = (read(file) for file in files("trec", FILES, folder))
     fine = tuple(sorted({label for label, _ in train + test}))
     words = vocabulary(tokens for _, tokens in train)
