@@ -124,9 +124,9 @@ def test_a_factory_may_return_a_mapping(folder, precedents) -> None:
         "    model, train, test = my_model.factory()\n"
         "    return dict(model=model, train=train, test=test, classes=['red', 'white', 'rosé'], k=3)\n"
     )
-    done = precedents(*"explain --target named:factory --case 0 --json".split())
+    done = precedents(*["explain", "--target", "named:factory", "--case", "0", "--json"])
     assert json.loads(done.out)["cases"][0]["prediction"] in ("red", "white", "rosé")
-    done = precedents(*"audit --target named:factory --metrics gc --json".split())
+    done = precedents(*["audit", "--target", "named:factory", "--metrics", "gc", "--json"])
     assert json.loads(done.out)["scope"]["k"] == 3
     assert not list(folder.glob("**/records.jsonl"))
 

@@ -63,7 +63,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on_and_leaves_nothing_half_writt
 
 
 def test_ctrl_c_during_training_leaves_nothing(tmp_path) -> None:
-    process = started(*"train --dataset digits --model cnn --epochs 10000".split(), cwd=tmp_path)
+    process = started(*["train", "--dataset", "digits", "--model", "cnn", "--epochs", "10000"], cwd=tmp_path)
     assert process.stderr is not None
     assert process.stderr.readline().startswith("Training cnn on 600 instances of digits")
     sleep(0.3)
@@ -89,13 +89,12 @@ def test_the_exit_code_is_the_processes(command, code, folder) -> None:
 
 
 def test_a_reader_that_stops_reading_is_no_error(tmp_path) -> None:
-    process = started("metrics", "--json", cwd=tmp_path)
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    assert process.wait(timeout=60) == 141
+    with started("metrics", "--json", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 def test_json_goes_through_a_pipe_while_messages_do_not(folder) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with a command or its input is one line on stderr, exit code 2, no traceback, nothing written."""
+"""What is wrong with a command or its input is one line on stderr and exit code 2; nothing is written."""
 
 import json
 import shlex

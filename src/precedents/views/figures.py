@@ -291,7 +291,9 @@ def _lines(axes: "Axes", names: Sequence[str], *, named: bool) -> None:
 
 
 def _inapplicable(axes: "Axes", y: float) -> None:
-    axes.text(0.5, y, "–", color=MUTED, fontsize=7, ha="center", va="center", transform=axes.get_yaxis_transform())
+    axes.text(
+        0.5, y, "–", color=MUTED, fontsize=7, ha="center", va="center", transform=axes.get_yaxis_transform()
+    )
 
 
 def _note(axes: "Axes", text: str) -> None:
@@ -321,6 +323,12 @@ def _legend(
     ]
     if handles:
         drawn.legend(
-            handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=7, labelcolor=INK,
-            handlelength=1.4, columnspacing=1.4,
+            handles=handles,
+            loc="outside lower center",
+            ncols=5,
+            frameon=False,
+            fontsize=7,
+            labelcolor=INK,
+            handlelength=1.4,
+            columnspacing=1.4,
         )

@@ -113,20 +113,24 @@ def html(report: Report) -> str:
     album = Album()
     rows = {(row.metric, row.criterion): row for row in report.rows}
     columns = [_column(report, name) for name in dict.fromkeys(row.criterion for row in report.rows)]
-    return _environment().get_template("report.html.jinja").render(
-        report=report,
-        rows=rows,
-        columns=columns,
-        metrics=list(dict.fromkeys(row.metric for row in report.rows)),
-        counts=_counts(report.rows),
-        inapplicable=_inapplicable(report.rows),
-        drawings={name: _drawn(name, *drawing) for name, drawing in _drawings(report, columns).items()},
-        hubs=_grouped(report.hubs, album),
-        examples=[_example(example, album) for example in report.examples],
-        pictures=album.pictures,  # by now it holds those of the hubs and the examples
-        styles=Markup(folder.joinpath("report.css").read_text("utf-8")),  # noqa: S704 (a file of the package)
-        script=Markup(script),  # noqa: S704 (a file of the package)
-        digest=b64encode(sha256(script.encode()).digest()).decode(),
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            report=report,
+            rows=rows,
+            columns=columns,
+            metrics=list(dict.fromkeys(row.metric for row in report.rows)),
+            counts=_counts(report.rows),
+            inapplicable=_inapplicable(report.rows),
+            drawings={name: _drawn(name, *drawing) for name, drawing in _drawings(report, columns).items()},
+            hubs=_grouped(report.hubs, album),
+            examples=[_example(example, album) for example in report.examples],
+            pictures=album.pictures,  # by now it holds those of the hubs and the examples
+            styles=Markup(folder.joinpath("report.css").read_text("utf-8")),  # noqa: S704 (a file of the package)
+            script=Markup(script),  # noqa: S704 (a file of the package)
+            digest=b64encode(sha256(script.encode()).digest()).decode(),
+        )
     )
 
 
