@@ -93,6 +93,10 @@ def started(*arguments: str, cwd: Path, **more) -> subprocess.Popen:
 
 
 def ended(process: subprocess.Popen) -> Done:
-    """What became of it."""
-    out, err = process.communicate(timeout=120)
+    """What became of it; it does not outlive the test."""
+    with process:
+        try:
+            out, err = process.communicate(timeout=300)
+        finally:
+            process.kill()
     return Done(process.returncode, out, err)

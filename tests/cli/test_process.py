@@ -28,47 +28,35 @@ def stopped(folder: Path, how: signal.Signals, after: int, *more: str):
     return ended(process)
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(world, tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("uninterrupted") / "copy"
-    shutil.copytree(world, folder)
-    done = ended(started(*AUDIT.split(), cwd=folder))
-    assert done.code == 0
-    return done.out
-
-
-def test_an_audit_that_was_killed_twice_goes_on_and_gives_the_same_bytes(folder, uninterrupted) -> None:
-    for after in (3, 12):
-        assert stopped(folder, signal.SIGKILL, after).code == -signal.SIGKILL
-        kept = records(folder)
-        assert kept >= after
-    done = ended(started(*AUDIT.split(), cwd=folder))
-    assert done.code == 0
-    assert done.out == uninterrupted
-    assert records(folder) > kept
-
-
-def test_ctrl_c_says_that_the_same_command_goes_on_and_leaves_nothing_half_written(
-    folder, uninterrupted
+def test_an_audit_that_was_killed_and_interrupted_goes_on_and_gives_the_same_bytes(
+    folder, world, tmp_path, monkeypatch, precedents
 ) -> None:
-    done = stopped(folder, signal.SIGINT, 5, "--report", "report.html")
+    assert stopped(folder, signal.SIGKILL, 3).code == -signal.SIGKILL
+    killed = records(folder)
+    assert killed >= 3
+    done = stopped(folder, signal.SIGINT, killed + 5, "--report", "report.html")
     assert (done.code, done.out) == (130, "")
     assert "Traceback" not in done.err
     (said,) = [line for line in done.err.splitlines() if "Interrupted" in line]
-    assert "is kept in runs/digits-logistic_regression/audit-" in said
+    assert f"is kept in {RUN}/audit-" in said
     assert "the same command goes on from there" in said
     assert not list(folder.glob("*report.html*"))
-    assert records(folder) >= 5
-    assert ended(started(*AUDIT.split(), cwd=folder)).out == uninterrupted
+    interrupted = records(folder)
+    resumed = precedents(*AUDIT.split())
+    assert records(folder) > interrupted
+    shutil.copytree(world, tmp_path / "uninterrupted")
+    monkeypatch.chdir(tmp_path / "uninterrupted")
+    assert resumed.out == precedents(*AUDIT.split()).out
 
 
 def test_ctrl_c_during_training_leaves_nothing(tmp_path) -> None:
     process = started(*["train", "--dataset", "digits", "--model", "cnn", "--epochs", "10000"], cwd=tmp_path)
     assert process.stderr is not None
-    assert process.stderr.readline().startswith("Training cnn on 600 instances of digits")
+    first = process.stderr.readline()
     sleep(0.3)
     process.send_signal(signal.SIGINT)
     done = ended(process)
+    assert first.startswith("Training cnn on 600 instances of digits")
     assert done.code == 130
     assert done.err.splitlines()[-1] == "precedents: Interrupted: nothing was written."
     assert not list(tmp_path.iterdir())
@@ -111,7 +99,8 @@ LIGHT = """
 import sys
 from precedents.cli._main import main
 code = main(sys.argv[1:])
-print(code, *(name for name in ("torch", "numpy", "pandas", "matplotlib") if name in sys.modules), file=sys.stderr)
+heavy = {"torch", "numpy", "pandas", "matplotlib"} & set(sys.modules)
+print(code, *heavy, file=sys.stderr)
 """
 
 
