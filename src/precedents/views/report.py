@@ -113,20 +113,24 @@ def html(report: Report) -> str:
     album = Album()
     rows = {(row.metric, row.criterion): row for row in report.rows}
     columns = [_column(report, name) for name in dict.fromkeys(row.criterion for row in report.rows)]
-    return _environment().get_template("report.html.jinja").render(
-        report=report,
-        rows=rows,
-        columns=columns,
-        metrics=list(dict.fromkeys(row.metric for row in report.rows)),
-        counts=_counts(report.rows),
-        inapplicable=_inapplicable(report.rows),
-        drawings={name: _drawn(name, *drawing) for name, drawing in _drawings(report, columns).items()},
-        hubs=_grouped(report.hubs, album),
-        examples=[_example(example, album) for example in report.examples],
-        pictures=album.pictures,  # by now it holds those of the hubs and the examples
-        styles=Markup(folder.joinpath("report.css").read_text("utf-8")),  # noqa: S704 (a file of the package)
-        script=Markup(script),  # noqa: S704 (a file of the package)
-        digest=b64encode(sha256(script.encode()).digest()).decode(),
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            report=report,
+            rows=rows,
+            columns=columns,
+            metrics=list(dict.fromkeys(row.metric for row in report.rows)),
+            counts=_counts(report.rows),
+            inapplicable=_inapplicable(report.rows),
+            drawings={name: _drawn(name, *drawing) for name, drawing in _drawings(report, columns).items()},
+            hubs=_grouped(report.hubs, album),
+            examples=[_example(example, album) for example in report.examples],
+            pictures=album.pictures,  # by now it holds those of the hubs and the examples
+            styles=Markup(folder.joinpath("report.css").read_text("utf-8")),  # noqa: S704 (a file of the package)
+            script=Markup(script),  # noqa: S704 (a file of the package)
+            digest=b64encode(sha256(script.encode()).digest()).decode(),
+        )
     )
 
 
@@ -216,7 +220,10 @@ def _drawings(report: Report, columns: Sequence[_Column]) -> dict[str, tuple[Cal
     rates = {
         (row.metric, row.criterion): (row.value, row.low, row.high)
         for row in report.rows
-        if row.criterion not in graded and None not in (row.value, row.low, row.high)
+        if row.criterion not in graded
+        and row.value is not None
+        and row.low is not None
+        and row.high is not None
     }
     chances = {(row.metric, row.criterion): row.chance for row in report.rows if row.chance is not None}
     shares: dict[str, list[float]] = {}
@@ -231,7 +238,7 @@ def _drawings(report: Report, columns: Sequence[_Column]) -> dict[str, tuple[Cal
         "rates": (
             rates,
             partial(figures.rates, rates, chances, verdicts),
-            "Success rates of each metric with intervals and chance levels. The table of verdicts has the numbers.",
+            "Success rates of each metric with intervals and chance levels, as in the table of verdicts.",
         ),
         "norms": (
             report.norms,
