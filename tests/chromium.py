@@ -37,7 +37,8 @@ def install() -> None:
 
 def main() -> int:
     """Whether there is a browser now."""
-    if found() is None and shutil.which("apt-get") and os.geteuid() == 0:
+    given = os.environ.get("CHROMIUM")
+    if found() is None and not given and shutil.which("apt-get") and os.geteuid() == 0:
         install()
     sys.stderr.write("" if found() else f"{ADVICE}\n")
     return 0 if found() else 1
