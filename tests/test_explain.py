@@ -1,6 +1,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -460,3 +461,16 @@ def test_tuples_and_dicts_can_be_shown(train, cases) -> None:
         assert len(explanation) == 12
         assert len(explanation[3].plot().axes) == 3
         assert "x1" in explanation._repr_html_()
+
+
+def test_cases_are_called_by_their_numbers(model, train, cases) -> None:
+    named = replace(Explainer(model, train).explain(cases[:2]), numbers=(7, 3))
+    assert [line for line in str(named).splitlines() if line.startswith("case")] == [
+        f"case {number}: predicted {label}, because of"
+        for number, label in zip((7, 3), named.predictions.tolist(), strict=True)
+    ]
+    assert [case["case"] for case in named.to_dict()["cases"]] == [7, 3]
+    assert named.to_frame()["case"].unique().tolist() == [7, 3]
+    assert str(named[1]).startswith("case 3: ")
+    assert "case 7" in named.to_html()
+    assert "case 0" not in named.to_html()

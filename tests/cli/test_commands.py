@@ -3,12 +3,14 @@
 import json
 import shlex
 import sys
+from importlib.resources import files
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from cli.conftest import RUN
 from precedents import ALIASES, CRITERIA, METRICS, Audit, Explainer, audit
 from precedents.bench.run import Run
-from tests.cli.conftest import RUN
 
 SMALL = f"audit {RUN} --metrics gc,gd --criteria identical_class,identical_instance --cases 30"
 
@@ -91,6 +93,8 @@ def test_audit_is_what_the_library_says(folder, precedents) -> None:
     )
     done = precedents(*SMALL.split(), "--json")
     assert done.code == 0
+    schema = json.loads(files("precedents.audit").joinpath("schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(done.out))
     assert Audit.from_json(done.out).to_json() == expected.to_json() == done.out.strip()
 
 

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.cli.conftest import ROOT, RUN, ended, started
+from cli.conftest import ROOT, RUN, ended, started
 
 AUDIT = f"audit {RUN} --cases 60 --metrics gc,gd,l2_grad,cos_x,fk --json"
 

@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from tests.cli.conftest import ROOT, factory_of_the_readme
+from cli.conftest import ROOT, factory_of_the_readme
 
 
 def commands() -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import RUN
+from cli.conftest import RUN
 
 FACTORIES = """
 import torch

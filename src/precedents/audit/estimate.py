@@ -48,27 +48,30 @@ def estimate(
     laws = _laws(trial, None if criteria is None else list(criteria), k)
     kernels = {(each.features, each.preconditioner): each for each in wanted}
     rounds = _rounds(trial, laws)
+    models = {name for name, _ in rounds}
     seconds, peak = 0.0, 0
     for metric in kernels.values():
         relevance = Relevance(metric, trial.evidence)
         try:
-            parts = {m: relevance.estimate(m) for m in set(rounds)}
+            parts = {m: relevance.estimate(m) for m in {1, *rounds.values()}}
         except NotApplicable:
             continue
-        seconds += sum(parts[m].seconds for m in rounds)
+        fit = parts[1].seconds
+        seconds += len(models) * fit + sum(max(0.0, parts[m].seconds - fit) for m in rounds.values())
         peak = max(peak, *(part.memory for part in parts.values()))
     numbers = len(wanted) * len(laws) * len(trial.cases) + len(kernels) * len(trial.evidence.train)
     return Estimate(seconds, peak, LETTERS * numbers)
 
 
-def _rounds(trial: Trial, laws: Mapping[str, Criterion]) -> list[int]:
-    """How many cases are compared with the training set, for every model and set of cases."""
-    m, rounds = len(trial.cases), [len(trial.cases)]
+def _rounds(trial: Trial, laws: Mapping[str, Criterion]) -> dict[tuple[str, str], int]:
+    """How many cases are compared with the training set, by model and by kind of cases."""
+    m = len(trial.cases)
+    rounds = {("trained", "cases"): m}
     for law in laws.values():
         if isinstance(law, ModelRandomization):
-            rounds += [m] * law.draws
+            rounds |= {(f"random {law.seed + draw}", law.label): m for draw in range(law.draws)}
         elif isinstance(law, IdenticalInstance):
-            rounds.append(min(law.most, len(trial.evidence.train)))
+            rounds["trained", "training instances"] = min(law.most, len(trial.evidence.train))
         elif isinstance(law, IdenticalSubclass) and trial.subclasses is None:
-            rounds.append(m)
+            rounds[f"merged {law.seed}", "cases"] = m
     return rounds

@@ -60,7 +60,7 @@ def available() -> int:
 def readable(count: float) -> str:
     """A number of bytes for people: 1.2 GiB."""
     for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
+        if count < 1000:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} GiB"

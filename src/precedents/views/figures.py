@@ -6,7 +6,7 @@ says too, and no text is read as mathematics.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ INK, MUTED, FAINT, PAPER, WEAK = "#24292e", "#6a737d", "#d9dde2", "#ffffff", "#a
 COLOURS = {"passed": AGREES, "weak": WEAK, "failed": DISAGREES}
 MARKS = {"passed": "o", "weak": "D", "failed": "X"}
 NOTHING = "nothing to show"
+NAME = 22  # letters of a metric's name in one line
 Pair = tuple[str, str]  # of a metric and a criterion
 Reals = Sequence[float]
 
@@ -87,8 +88,7 @@ def rates(
             axes.plot(value, y, mark, color=colour, markersize=4, markeredgecolor="none", clip_on=False)
             if chances and key in chances:
                 axes.vlines(chances[key], y - 0.5, y + 0.5, color=MUTED, linewidth=0.9, linestyles=":")
-    lines = {"chance": ":"} if chances else {}
-    _legend(drawn, _verdicts_of(verdicts, intervals), lines=lines)
+    _legend(drawn, _verdicts_of(verdicts, intervals), lines={"chance": ":"} if chances else {})
     return drawn
 
 
@@ -122,7 +122,7 @@ def norms(found: Mapping[str, tuple[Reals, Reals]], *, width: float = PAGE) -> "
 def agreement(pairs: Mapping[Pair, float], label: str = "", *, width: float = PAGE) -> "Figure":
     """A heat map of how far any two metrics agree; numbers where there is room, a minus where below zero."""
     there = names(pairs)
-    drawn, [axes] = _grid(1, 1, width, 1.1 + 0.82 * (width - 1) if there else 1)
+    drawn, [axes] = _grid(min(len(there), 1), 1, width, 1.1 + 0.82 * (width - 1) if there else 0.5)
     if not there:
         return drawn
     side = (width - 1) / len(there)
@@ -136,11 +136,12 @@ def agreement(pairs: Mapping[Pair, float], label: str = "", *, width: float = PA
             axes.add_patch(_square(x, y, face))
             text = _short(value) if side > 0.24 else "–" if value < 0 and side > 0.1 else ""
             ink = PAPER if depth > 0.6 else INK
-            axes.text(x, y, text, color=ink, fontsize=6, ha="center", va="center", parse_math=False)
+            if text:
+                axes.text(x, y, text, color=ink, fontsize=6, ha="center", va="center", in_layout=False)
     axes.set_xlim(-0.5, len(there) - 0.5)
     axes.set_ylim(len(there) - 0.5, -0.5)
     axes.set_aspect("equal")
-    written = [broken(name, 22) for name in there]
+    written = [broken(name, NAME) for name in there]
     small = 7 if side > 0.14 else 5.5
     axes.set_xticks(range(len(there)), written, rotation=90, fontsize=small, parse_math=False)
     axes.set_yticks(range(len(there)), written, fontsize=small, parse_math=False)
@@ -198,13 +199,18 @@ def names(pairs: Iterable[Pair]) -> list[str]:
 
 
 def broken(name: str, most: int) -> str:
-    """A name in lines of at most `most` letters where it can be broken; what cannot be seen is written out."""
+    """A name in at most three lines of at most `most` letters; what cannot be seen in it is written out.
+
+    It is broken where it can be. Of a very long one, the beginning and the end are kept.
+    """
     lines = [""]
     for part in re.findall(r"\(?[^:/(,_\s]*[:/,_\s]*", visible(name)):
-        if part and lines[-1] and len(lines[-1]) + len(part.rstrip()) > most:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(line.rstrip() for line in lines)
+        for piece in (part[i : i + most] for i in range(0, len(part), most)):
+            if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > most:
+                lines.append("")
+            lines[-1] += piece
+    kept = lines if len(lines) <= 3 else [lines[0], f"{lines[1][: most - 1].rstrip()}…", lines[-1]]
+    return "\n".join(line.rstrip() for line in kept)
 
 
 def _finite(values: Reals) -> "np.ndarray[Any, Any]":
@@ -238,7 +244,7 @@ def _power(log: float) -> str:
 def _square(x: float, y: float, face: tuple[str, float]) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face, linewidth=0)
+    return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face, linewidth=0, in_layout=False)
 
 
 def _grid(count: int, across: int, width: float, height: float) -> tuple["Figure", "list[Axes]"]:
@@ -267,7 +273,7 @@ def _panels(keys: Mapping[Pair, Any], width: float) -> tuple["Figure", "dict[str
     room = max(int((width - 1.1) / 0.95), 1)
     down = max(-(-len(criteria) // room), 1)
     across = -(-len(criteria) // down)
-    drawn, axes = _grid(len(criteria), across, width, 0.55 + 0.17 * len(metrics))
+    drawn, axes = _grid(len(criteria), across, width, 0.55 + _height(metrics))
     for i, (criterion, place) in enumerate(zip(criteria, axes, strict=False)):
         place.set_title(broken(criterion, 17), fontsize=7.5, color=INK, parse_math=False)
         _lines(place, metrics, named=i % across == 0)
@@ -275,16 +281,24 @@ def _panels(keys: Mapping[Pair, Any], width: float) -> tuple["Figure", "dict[str
 
 
 def _bars(values: Mapping[str, Any], width: float) -> tuple["Figure", "Axes"]:
-    drawn, [axes] = _grid(min(len(values), 1), 1, width, 0.45 + 0.17 * max(len(values), 1))
+    drawn, [axes] = _grid(min(len(values), 1), 1, width, 0.45 + _height(values))
     if values:
         _lines(axes, list(values), named=True)
     return drawn, axes
 
 
+def _height(names: Iterable[str]) -> float:
+    """Inches for a line for each name, all as high as the name of most lines needs."""
+    lines = [broken(name, NAME).count("\n") + 1 for name in names]
+    return len(lines) * max(0.17, 0.125 * max(lines, default=1))
+
+
 def _lines(axes: "Axes", names: Sequence[str], *, named: bool) -> None:
     """A line for each name, the first on top."""
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), [broken(name, 22) if named else "" for name in names], parse_math=False)
+    axes.set_yticks(
+        range(len(names)), [broken(name, NAME) if named else "" for name in names], parse_math=False
+    )
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -306,7 +320,7 @@ def _legend(
     verdicts: Sequence[str],
     *,
     shades: Mapping[str, str] | None = None,
-    lines: Mapping[str, str] | None = None,
+    lines: Mapping[str, Literal["-", ":"]] | None = None,
 ) -> None:
     """One line below the panels: the marks of the verdicts, then shades and lines by name."""
     from matplotlib.lines import Line2D

@@ -220,7 +220,10 @@ def _drawings(report: Report, columns: Sequence[_Column]) -> dict[str, tuple[Cal
     rates = {
         (row.metric, row.criterion): (row.value, row.low, row.high)
         for row in report.rows
-        if row.criterion not in graded and None not in (row.value, row.low, row.high)
+        if row.criterion not in graded
+        and row.value is not None
+        and row.low is not None
+        and row.high is not None
     }
     chances = {(row.metric, row.criterion): row.chance for row in report.rows if row.chance is not None}
     shares: dict[str, list[float]] = {}
@@ -235,7 +238,7 @@ def _drawings(report: Report, columns: Sequence[_Column]) -> dict[str, tuple[Cal
         "rates": (
             rates,
             partial(figures.rates, rates, chances, verdicts),
-            "Success rates of each metric with intervals and chance levels. The table of verdicts has the numbers.",
+            "Success rates of each metric with intervals and chance levels, as in the table of verdicts.",
         ),
         "norms": (
             report.norms,

@@ -16,7 +16,7 @@ from precedents.inputs import Inputs, leaves
 Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
 
-# Control characters other than tab and newlines, marks that turn the direction of what follows, halves of letters.
+# Control characters but tab and newlines, marks that turn the direction of a text, halves of letters.
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
