@@ -40,8 +40,13 @@ def test_a_folder_that_was_not_filled_leaves_the_old_one(tmp_path, error) -> Non
     folder = tmp_path / "one"
     folder.mkdir()
     (folder / "old").write_text("old")
-    with pytest.raises(error), whole(folder) as fresh:
-        (fresh / "new").write_text("half")
-        raise error
+
+    def fail() -> None:
+        with whole(folder) as fresh:
+            (fresh / "new").write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        fail()
     assert names(tmp_path) == ["one"]
     assert names(folder) == ["old"]

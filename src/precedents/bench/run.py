@@ -69,12 +69,17 @@ class Prepared:
         dataset = DATASETS.get(recipe.dataset)(data)
         split = dataset.split(recipe.seed)
         prepared = cls(recipe, dataset, split.train, split.test)
-        Classifier.of(prepared.built(len(dataset.classes)), split.train)
+        Classifier.of(prepared.untrained(), split.train)
         return prepared
 
     def built(self, classes: int) -> nn.Module:
-        """An untrained model."""
+        """An untrained model, drawn from the global random state."""
         return ARCHITECTURES.get(self.recipe.model)(self.dataset.shape, classes)
+
+    def untrained(self) -> nn.Module:
+        """A model for all classes of the data set; the global random state is left as it was."""
+        with torch.random.fork_rng(devices=[]):
+            return self.built(len(self.dataset.classes))
 
     def retrain(self, train: Examples, seed: int, **rest: Any) -> nn.Module:
         """A model of this kind, trained on these instances."""
@@ -95,7 +100,7 @@ class Prepared:
 
     def estimate(self) -> Estimate:
         """What training will take, from a trial on one batch."""
-        model = self.built(len(self.dataset.classes))
+        model = self.untrained()
         batch = self.train.take(range(min(SIZE, len(self.train))))
 
         def step() -> None:
@@ -168,7 +173,7 @@ class Run:
                 f"{folder} was trained on other data: the {' and '.join(differs) or 'vocabulary'} set of "
                 f"{recipe.dataset} differs. Name the folder with the same files by --data, or train again."
             )
-        model = prepared.built(len(dataset.classes))
+        model = prepared.untrained()
         try:
             model.load_state_dict(load(weights))
         except (SafetensorError, RuntimeError):
