@@ -49,6 +49,8 @@ def train(
         if dry_run:
             show_estimate(prepared.estimate(), as_json)
             return
+        if prepared.dataset.note:
+            say(prepared.dataset.note)
         say(f"Training {model} on {len(prepared.train)} instances of {dataset}, {epochs} epochs")
         run = prepared.run()
         run.write(folder)
