@@ -4,34 +4,39 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+BROWSER := $(VENV)/browser
 
 .PHONY: demo test lint bench setup clean
 
-demo: setup
-	$(BIN)/python -m precedents.demo demo
+demo: $(READY)
+	$(BIN)/precedents demo demo --force
 
 test: setup lint
 	$(BIN)/pytest
 
-lint: setup
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup
+bench: $(READY)
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.speed --out benchmarks/results --curvature --mobilenet-fisher
 	$(BIN)/python -m benchmarks.growth --out benchmarks/results
 	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
 
-setup: $(READY)
+setup: $(READY) $(BROWSER)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip -c constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $(READY)
+
+# Chromium, for the tests of the report; without one they fail, everything else works.
+$(BROWSER): $(READY)
+	@if $(BIN)/python tests/chromium.py; then touch $(BROWSER); fi
 
 clean:
 	rm -rf $(VENV) demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+import reports
 import torch
 from hypothesis import HealthCheck, settings
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from precedents import Classifier, Examples, Trial
 from precedents.evidence import Evidence
+from precedents.views.report import html
 
 settings.register_profile(
     "steady", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -114,3 +116,9 @@ def trial(model: nn.Module, train: Pair, test: Pair) -> Trial:
 @pytest.fixture(scope="session")
 def linear_trial(linear: nn.Module, train: Pair, test: Pair) -> Trial:
     return Trial.of(linear, train, test)
+
+
+@pytest.fixture(scope="session")
+def large() -> str:
+    """A report page as large as they come."""
+    return html(reports.large())

@@ -54,7 +54,7 @@ def test_public_names_are_there_and_documented(name) -> None:
 
 
 def test_public_names_are_all_that_is_imported_by_name() -> None:
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "public.py").read_text())
     imported = {
         alias.asname or alias.name
         for node in tree.body
@@ -71,16 +71,39 @@ state = torch.get_rng_state(), repr(numpy.random.get_state()), random.getstate()
 settings = torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()
 before = set(sys.modules)
 import precedents
+precedents.Explainer
 assert torch.equal(state[0], torch.get_rng_state())
 assert state[1:] == (repr(numpy.random.get_state()), random.getstate())
 assert settings == (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled())
-heavy = "matplotlib", "pandas", "sklearn", "scipy", "rich.progress"
+heavy = "jinja2", "matplotlib", "pandas", "sklearn", "scipy", "rich.progress", "typer"
 print(*(name for name in heavy if name in sys.modules and name not in before))
 """
 
 
 def test_importing_the_package_is_light_and_changes_nothing() -> None:
     assert run(sys.executable, "-W", "error", "-c", IMPORT).strip() == ""
+
+
+def test_the_package_alone_does_not_import_torch() -> None:
+    assert run(sys.executable, "-c", "import sys, precedents; print('torch' in sys.modules)").strip() == "False"
+
+
+BOTH = """
+import importlib, sys
+import precedents
+file = importlib.import_module("precedents." + sys.argv[1])
+print(callable(getattr(precedents, sys.argv[1])), type(file).__name__)
+"""
+
+
+@pytest.mark.parametrize("name", sorted({file.stem for file in PACKAGE.iterdir()} & set(precedents.__all__)))
+def test_a_public_function_stays_when_the_file_of_its_name_is_imported(name) -> None:
+    assert run(sys.executable, "-c", BOTH, name).split() == ["True", "module"]
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        precedents.nonsense  # noqa: B018
 
 
 PLOT = """

@@ -30,4 +30,4 @@ def test_curvature_costs_more_than_none(model, train) -> None:
 
 def test_an_estimate_reads_as_a_sentence() -> None:
     assert str(Estimate(90.0, 3 * 2**30)) == "about 1 min 30 s, 3 GiB of memory, 0 B on disk"
-    assert str(Estimate(1.5, 2**20)) == "about 1.5 seconds, 1 MiB of memory, 0 B on disk"
+    assert str(Estimate(1.5, 2**20)) == "about 1.5 s, 1 MiB of memory, 0 B on disk"

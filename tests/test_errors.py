@@ -6,11 +6,15 @@ TREE = {
     errors.PrecedentsError: Exception,
     errors.InputError: ValueError,
     errors.UnknownNameError: errors.InputError,
+    errors.BudgetError: errors.InputError,
     errors.DataFileError: errors.InputError,
     errors.NotApplicable: errors.PrecedentsError,
     errors.MissingExtraError: ImportError,
     errors.NumericalError: ArithmeticError,
     errors.IndefiniteKernelError: errors.NumericalError,
+    errors.StoreError: errors.PrecedentsError,
+    errors.StaleError: errors.StoreError,
+    errors.FormatError: errors.StoreError,
 }
 
 

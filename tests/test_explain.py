@@ -1,6 +1,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -11,6 +12,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from precedents import METRICS, Explainer, Explanation, InputError, Metric, UnknownNameError
+from precedents.caution import Finding
 
 NAMES = ["ant", "bee", "cat"]
 
@@ -198,9 +200,9 @@ def test_a_case_prints_as_a_sentence_with_its_precedents() -> None:
     explainer = Explainer(model, (x, torch.tensor([0, 0, 1, 1])), "dot_x", classes=["cat", "horse"])
     assert str(explainer.explain(x[1], k=3)) == (
         "predicted cat, because of\n"
-        "  #1  cat    +4.010\n"
-        "  #2  horse  +2.050  (another class)\n"
-        "  #0  cat    +2.000"
+        "  #1  cat    +4.010  above 75.0%  (duplicate of the case)\n"
+        "  #2  horse  +2.050  above 50.0%  (another class)\n"
+        "  #0  cat    +2.000  above 25.0%"
     )
 
 
@@ -221,12 +223,15 @@ def test_several_cases_print_one_after_the_other(explanation) -> None:
 def test_scores_print_with_the_digits_that_count(scale, form, linear, train) -> None:
     explainer = Explainer(linear, (train[0] * scale, train[1]), "dot_x")
     precedent = str(explainer.explain(train[0][0] * scale, k=1)).splitlines()[1]
-    assert re.fullmatch(rf"  #\d+  \d  {form}(  \(another class\))?", precedent)
+    assert re.fullmatch(rf"  #\d+  \d  {form}  above 97.7%(  \(another class\))?", precedent)
 
 
 def test_a_frame_has_a_row_per_precedent(explanation) -> None:
     frame = explanation.to_frame()
-    assert list(frame.columns) == ["case", "prediction", "rank", "index", "label", "score"]
+    assert list(frame.columns) == [
+        *("case", "prediction", "rank", "index", "label", "score", "percentile", "cautions")
+    ]
+    assert frame["percentile"].tolist() == explanation.percentiles.flatten().tolist()
     assert len(frame) == 12 * 4
     assert frame["rank"].tolist() == [1, 2, 3, 4] * 12
     assert frame["index"].tolist() == explanation.top.indices.flatten().tolist()
@@ -252,6 +257,10 @@ def test_a_dict_tells_all_of_an_explanation(explanation) -> None:
         "label": int(explanation.labels[0, 0]),
         "score": float(explanation.top.scores[0, 0]),
         "agrees": bool(explanation.labels[0, 0] == explanation.predictions[0]),
+        "percentile": 100 * 44 / 45,
+        "cautions": [],
+        "residual_cosine": float(explanation.parts.residual[0, 0]),
+        "feature_cosine": float(explanation.parts.feature[0, 0]),
     }
 
 
@@ -276,6 +285,95 @@ def test_an_explanation_is_a_sequence_of_cases(explanation) -> None:
 def test_a_case_that_is_not_there_is_an_index_error(i, explanation) -> None:
     with pytest.raises(IndexError, match=rf"no case {i} among 12"):
         explanation[i]
+
+
+# Caution.
+
+
+def test_percentiles_count_the_lower_scores(explainer, explanation, cases) -> None:
+    scores = explainer.scores(cases)
+    below = (scores[:, None, :] < explanation.top.scores[:, :, None]).sum(dim=2)
+    assert torch.equal(explanation.percentiles, 100 * below.double() / 45)
+
+
+def test_another_class_is_a_caution(explanation) -> None:
+    for case in range(12):
+        for precedent in explanation.precedents(case):
+            assert ("another class" in precedent.cautions) != precedent.agrees
+
+
+def test_a_copy_of_the_case_is_a_caution(explainer, train) -> None:
+    found = explainer.explain(train[0][:9], k=45)
+    for case in range(9):
+        copies = [p.index for p in found.precedents(case) if "duplicate of the case" in p.cautions]
+        assert copies == [case]
+
+
+@pytest.mark.parametrize("form", [lambda x: (x[:, 0], x[:, 1:]), lambda x: {"a": x[:, 0], "b": x[:, 1:]}])
+def test_a_copy_is_equal_in_all_its_parts(form, train) -> None:
+    class Parted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(5, 3).double()
+
+        def forward(self, a, b):
+            return self.head(torch.cat([a[:, None], b], dim=1))
+
+    x = train[0].clone()
+    x[1, 0] = x[0, 0]
+    found = Explainer(Parted(), (form(x), train[1])).explain(form(x[:1]), k=45)
+    assert [p.index for p in found.precedents() if "duplicate of the case" in p.cautions] == [0]
+
+
+def test_a_long_instance_is_a_caution_under_its_own_metric(model, train, cases) -> None:
+    x = train[0].clone()
+    x[7] *= 50
+    for metric in ("dot_x", "l2_x", "cos_x"):
+        found = Explainer(model, (x, train[1]), metric).explain(cases, k=45)
+        for case in range(12):
+            assert [p.index for p in found.precedents(case) if "outlying norm" in p.cautions] == [7]
+
+
+def test_an_indefinite_kernel_has_no_outlying_norms(model, train, cases) -> None:
+    found = Explainer(model, train, "dot_if").explain(cases, k=45)
+    assert "outlying norm" not in str(found)
+
+
+def test_a_hub_is_a_caution_where_enough_cases_are_explained(model, train) -> None:
+    explainer = Explainer(model, train, "dot_x")
+    many, few = explainer.explain(train[0][:20], k=2), explainer.explain(train[0][:19], k=2)
+    firsts = many.top.indices[:, 0].tolist()
+    assert max(map(firsts.count, firsts)) >= 4
+    assert all(("hub" in p.cautions) == (firsts.count(p.index) >= 4) for one in many for p in one.precedents())
+    assert "hub" not in str(few)
+
+
+class Known:
+    def about(self, metric, evidence):
+        return Finding({3: 0.4}, ["identical_class"] if metric == "dot_grad" else [])
+
+
+def test_hubs_of_an_audit_are_known_for_a_single_case(model, train, cases) -> None:
+    found = Explainer(model, train, audit=Known()).explain(cases[0], k=45)
+    assert [p.index for p in found.precedents() if "hub" in p.cautions] == [3]
+    assert found.warnings == []
+
+
+def test_a_metric_that_failed_the_audit_says_so_everywhere(model, train, cases) -> None:
+    found = Explainer(model, train, "GD", audit=Known()).explain(cases[:2])
+    sentence = "Caution: dot_grad failed the audit of this model: identical_class."
+    assert str(found).endswith(sentence)
+    assert str(found[1]).endswith(sentence)
+    assert found.to_dict()["warnings"] == [sentence]
+    assert sentence in found.to_html()
+    assert sentence in found.plot().get_suptitle()
+
+
+def test_cautions_are_shown_on_the_sheet(model, train) -> None:
+    found = Explainer(model, train).explain(train[0][0], k=2)
+    assert "duplicate of the case" in found.to_html()
+    assert "duplicate of the case" in found.plot().axes[1].get_title()
+    assert "duplicate of the case" in found.to_frame()["cautions"][0]
 
 
 # Showing.
@@ -363,3 +461,16 @@ def test_tuples_and_dicts_can_be_shown(train, cases) -> None:
         assert len(explanation) == 12
         assert len(explanation[3].plot().axes) == 3
         assert "x1" in explanation._repr_html_()
+
+
+def test_cases_are_called_by_their_numbers(model, train, cases) -> None:
+    named = replace(Explainer(model, train).explain(cases[:2]), numbers=(7, 3))
+    assert [line for line in str(named).splitlines() if line.startswith("case")] == [
+        f"case {number}: predicted {label}, because of"
+        for number, label in zip((7, 3), named.predictions.tolist(), strict=True)
+    ]
+    assert [case["case"] for case in named.to_dict()["cases"]] == [7, 3]
+    assert named.to_frame()["case"].unique().tolist() == [7, 3]
+    assert str(named[1]).startswith("case 3: ")
+    assert "case 7" in named.to_html()
+    assert "case 0" not in named.to_html()

@@ -7,7 +7,14 @@ from precedents.runtime.memory import BLOCK, ENOUGH, KEPT, MOST, Budget, Rooms, 
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1000, "1e+03 B"), (1536, "1.5 KiB"), (3 * 2**20, "3 MiB"), (2**31, "2 GiB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1020, "0.996 KiB"),
+        (1536, "1.5 KiB"),
+        (3 * 2**20, "3 MiB"),
+        (2**31, "2 GiB"),
+    ],
 )
 def test_bytes_are_readable(count, text) -> None:
     assert readable(count) == text

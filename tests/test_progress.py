@@ -1,9 +1,13 @@
 import io
+import sys
 from contextlib import redirect_stderr
+from time import sleep
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from precedents.runtime.progress import tracked
+from precedents.runtime.progress import duration, in_lines, quiet, tracked
 
 
 class Terminal(io.StringIO):
@@ -62,3 +66,50 @@ def test_work_that_fails_does_not_hide_the_next() -> None:
 def test_nothing_is_shown_where_there_is_no_terminal(capsys) -> None:
     list(tracked([1, 2], "work", patience=-1))
     assert capsys.readouterr() == ("", "")
+
+
+def test_lines_come_where_there_is_no_terminal_if_asked_for(capsys) -> None:
+    with in_lines():
+        list(tracked([1, 2, 3], "digging", patience=-1))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0].startswith("digging: 1 of 3, ")
+    assert err.splitlines()[0].endswith(" s left")
+    list(tracked([1, 2, 3], "digging", patience=-1))
+    assert capsys.readouterr().err == ""
+
+
+def test_lines_of_work_of_unknown_length_say_how_much_is_done(capsys) -> None:
+    with in_lines():
+        list(tracked(iter([1, 2, 3]), "digging", patience=-1))
+    assert capsys.readouterr().err.startswith("digging: 1 done in ")
+
+
+def test_quick_work_prints_no_lines(capsys) -> None:
+    with in_lines():
+        list(tracked([1, 2, 3], "digging"))
+    assert capsys.readouterr().err == ""
+
+
+def test_quiet_work_shows_nothing(capsys) -> None:
+    with quiet(), in_lines():
+        list(tracked([1, 2, 3], "digging", patience=-1))
+        assert "digging" not in shown(lambda: list(tracked([1, 2, 3], "digging", patience=-1)))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_is_there_while_the_first_item_is_worked_on() -> None:
+    def slow() -> None:
+        for _ in tracked([1], "digging", patience=0):
+            sleep(0.3)
+            assert "digging" in sys.stderr.getvalue()
+
+    shown(slow)
+
+
+@given(st.floats(0, 1e6))
+def test_a_duration_is_read_back_within_its_precision(seconds) -> None:
+    units = {"s": 1, "min": 60, "h": 3600}
+    words = duration(seconds).split()
+    read = sum(float(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))
+    assert read == pytest.approx(seconds, rel=0.06 if seconds < 10 else 0, abs=60 if seconds >= 3600 else 0.51)

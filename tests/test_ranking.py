@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precedents import InputError, NumericalError
-from precedents.ranking import TopK, checked_k, descending, top_k
+from precedents.ranking import TopK, checked_k, descending, ranked, top_k
 
 rows = st.lists(st.integers(-2, 2), min_size=8, max_size=20)  # few distinct values: many ties
 matrices = st.integers(8, 20).flatmap(
@@ -107,3 +107,14 @@ def test_rows_do_not_see_each_other(values, k) -> None:
     scores = tensor(values)
     together = top_k([scores], k).indices
     assert torch.equal(together, torch.cat([top_k([row[None]], k).indices for row in scores]))
+
+
+@given(matrices, st.integers(1, 8), st.integers(1, 10))
+def test_what_is_below_is_counted_in_any_blocks(values, k, size) -> None:
+    scores = tensor(values)
+    top, below = ranked(scores.split(size, dim=1), k)
+    assert torch.equal(below, (scores[:, None, :] < top.scores[:, :, None]).sum(dim=2))
+
+
+def test_nan_is_below_every_number() -> None:
+    assert ranked([tensor([[NAN, 2, 1]]), tensor([[NAN, 2, 3]])], 3)[1].tolist() == [[5, 3, 3]]

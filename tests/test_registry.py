@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from importlib import import_module
 
 import pytest
 
@@ -108,3 +109,17 @@ class Local:
 
 def test_a_value_is_written_by_its_file() -> None:
     assert written(Local(2)) == f"{__name__}(x=2)"
+
+
+@pytest.mark.parametrize(
+    "registry", [FEATURES, PRECONDITIONERS, SIMILARITIES, CRITERIA], ids=lambda value: value.kind
+)
+def test_the_meaning_of_a_name_is_the_first_line_of_its_file(registry) -> None:
+    for name in registry.names():
+        first = import_module(f"{registry.folder.__name__}.{name}").__doc__.splitlines()[0]
+        assert registry.meaning(name) == first
+
+
+def test_an_unknown_name_has_no_meaning() -> None:
+    with pytest.raises(UnknownNameError, match="No similarity is named 'cosin'"):
+        SIMILARITIES.meaning("cosin")

@@ -7,7 +7,7 @@ import torch
 from rich.console import Console
 
 from precedents import InputError
-from precedents.views.sheet import Cell, Strip, figure, page
+from precedents.views.sheet import Cell, Strip, document, figure, page
 from precedents.views.shown import as_png, lines, shown
 from precedents.views.table import Table, Value, table
 
@@ -146,3 +146,10 @@ def test_a_table_explains_its_marks() -> None:
     assert "passed, weak (~), failed (!), not applicable (–)" in " ".join(
         " ".join(printed(Table("metric", CELLS))).split()
     )
+
+
+def test_a_document_is_a_page_with_an_escaped_title() -> None:
+    page = document("<p>body</p>", "<b>title")
+    assert page.startswith("<!doctype html>")
+    assert "<title>&lt;b&gt;title</title>" in page
+    assert "<p>body</p>" in page

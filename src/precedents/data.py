@@ -105,6 +105,19 @@ class Examples:
         labels = self.labels[list(indices)]
         return Batch(self.source.read(indices), labels, indices)
 
+    def marks(self, size: int = 512) -> list[bytes]:
+        """Eight bytes for each instance, which differ when its input differs."""
+        return [
+            fingerprint(mapped(lambda leaf, i=i: leaf[i], batch.inputs), 0)  # type: ignore[misc]
+            for batch in self.batches(size)
+            for i in range(len(batch.labels))
+        ]
+
+    def fingerprint(self) -> str:
+        """A text that differs when an input, a label or the order differs."""
+        labels = self.labels.numpy().tobytes()
+        return blake2b(b"".join([*self.marks(), labels]), digest_size=16).hexdigest()
+
     def relabelled(self, labels: Tensor) -> "Examples":
         """The same instances with other labels."""
         return Examples(self.source, checked_labels(labels, len(self), "set"))

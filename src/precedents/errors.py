@@ -3,11 +3,15 @@
 PrecedentsError
 ├── InputError                 the caller passed something unusable (also a ValueError)
 │   ├── UnknownNameError       a name that is in no registry; says which names exist
+│   ├── BudgetError            the work needs more memory than there is
 │   └── DataFileError          a file of a data set is missing, truncated, altered or foreign
 ├── NotApplicable              the metric or criterion has no meaning here: "–" in the tables
 ├── MissingExtraError          an optional package is not installed (also an ImportError)
-└── NumericalError             the mathematics broke down (also an ArithmeticError)
-    └── IndefiniteKernelError  M^-1 has negative eigenvalues
+├── NumericalError             the mathematics broke down (also an ArithmeticError)
+│   └── IndefiniteKernelError  M^-1 has negative eigenvalues
+└── StoreError                 what is on disk cannot be used
+    ├── StaleError             it was made from another model, other data or other settings
+    └── FormatError            it is no file of ours, of another version, or damaged
 """
 
 from collections.abc import Iterable
@@ -30,6 +34,10 @@ class UnknownNameError(InputError):
         near = get_close_matches(name.lower(), names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"No {kind} is named {name!r}.{hint} Known: {', '.join(names)}.")
+
+
+class BudgetError(InputError):
+    """The work needs more memory than there is; the message says what would fit."""
 
 
 class DataFileError(InputError):
@@ -59,3 +67,15 @@ class IndefiniteKernelError(NumericalError):
             "The preconditioner is indefinite, so cosine and l2 are undefined under it. "
             "Use it with negative='drop', as in InverseHessian(negative='drop'), or use the dot similarity."
         )
+
+
+class StoreError(PrecedentsError):
+    """What is on disk cannot be used."""
+
+
+class StaleError(StoreError):
+    """It was made from another model, other data or other settings; the message says what differs."""
+
+
+class FormatError(StoreError):
+    """It is no file of ours, of another version, or damaged."""

@@ -1,21 +1,24 @@
 """Explainer: from a model and its training set to explanations; Explanation: cases with their precedents."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from precedents.caution import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, hubs, outlying
 from precedents.data import Examples, InMemory, as_batch, checked_labels, checked_range
 from precedents.errors import InputError
 from precedents.evidence import Evidence
 from precedents.inputs import Inputs, leaves, mapped
-from precedents.metric import Metric, Relevance
+from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
+from precedents.paper import METRICS, name_of
 from precedents.paper import metric as metric_of
-from precedents.paper import name_of
+from precedents.parts import Parts, parts
 from precedents.ranking import TopK
 from precedents.runtime.cost import Estimate
 from precedents.views.sheet import Cell, Strip, figure, page
@@ -24,6 +27,8 @@ from precedents.views.shown import Render, shown
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+GRAD_COS = METRICS["cos_grad"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,10 @@ class Precedent:
     label: int
     score: float
     agrees: bool  # whether its class is the predicted one
+    percentile: float  # how many percent of the training instances have a lower score
+    cautions: tuple[str, ...] = ()  # what speaks against it, as `caution` says
+    residual_cosine: float | None = None  # for Grad-Cos: the part of the residuals at the last layer,
+    feature_cosine: float | None = None  # and the part of what that layer receives
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +56,13 @@ class Explanation:
     labels: Tensor  # [m, k], of the precedents
     cases: Inputs = field(repr=False)  # [m, ...]
     precedents_inputs: Inputs = field(repr=False)  # [m, k, ...]
+    percentiles: Tensor  # [m, k]
+    flags: Sequence[Sequence[Sequence[str]]] = field(repr=False)  # for each case and precedent its cautions
+    parts: Parts | None = field(default=None, repr=False)
+    warnings: Sequence[str] = ()  # sentences about the metric
     classes: Sequence[str] | None = None
     render: Render | None = field(default=None, repr=False)
+    numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -58,13 +72,18 @@ class Explanation:
         if not -len(self) <= case < len(self):
             raise IndexError(f"There is no case {case} among {len(self)}.")
         i = range(len(self))[case]
+        one = slice(i, i + 1)
         return replace(
             self,
-            predictions=self.predictions[i : i + 1],
-            top=TopK(self.top.indices[i : i + 1], self.top.scores[i : i + 1]),
-            labels=self.labels[i : i + 1],
-            cases=mapped(lambda leaf: leaf[i : i + 1], self.cases),
-            precedents_inputs=mapped(lambda leaf: leaf[i : i + 1], self.precedents_inputs),
+            predictions=self.predictions[one],
+            top=TopK(self.top.indices[one], self.top.scores[one]),
+            labels=self.labels[one],
+            cases=mapped(lambda leaf: leaf[one], self.cases),
+            precedents_inputs=mapped(lambda leaf: leaf[one], self.precedents_inputs),
+            percentiles=self.percentiles[one],
+            flags=self.flags[one],
+            parts=None if self.parts is None else self.parts.of_cases(one),
+            numbers=self.numbers[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -72,32 +91,44 @@ class Explanation:
 
     def precedents(self, case: int = 0) -> list[Precedent]:
         """The precedents of a case, most relevant first."""
+        found, predicted = self.top.indices[case].tolist(), int(self.predictions[case])
+        none = [None] * len(found)
         rows = zip(
-            self.top.indices[case].tolist(),
+            range(1, len(found) + 1),
+            found,
             self.labels[case].tolist(),
             self.top.scores[case].tolist(),
+            (self.labels[case] == predicted).tolist(),
+            self.percentiles[case].tolist(),
+            map(tuple, self.flags[case]),
+            none if self.parts is None else self.parts.residual[case].tolist(),
+            none if self.parts is None else self.parts.feature[case].tolist(),
             strict=True,
         )
-        predicted = int(self.predictions[case])
-        return [Precedent(r + 1, i, y, s, y == predicted) for r, (i, y, s) in enumerate(rows)]
+        return [Precedent(*row) for row in rows]
 
     def name(self, label: int) -> str:
         """The class's name, or its number."""
         return str(label) if self.classes is None else str(self.classes[label])
 
+    def number(self, case: int) -> int:
+        """What the case at this place is called."""
+        return self.numbers[case] if self.numbers else case
+
     def __str__(self) -> str:
-        return "\n".join(self._sentence(case) for case in range(len(self)))
+        return "\n".join([*(self._sentence(case) for case in range(len(self))), *self.warnings])
 
     def _sentence(self, case: int) -> str:
-        which = f"case {case}: " if len(self) > 1 else ""
+        which = f"case {self.number(case)}: " if len(self) > 1 or self.numbers else ""
         found = self.precedents(case)
         places = max(len(str(p.index)) for p in found)
         names = max(len(self.name(p.label)) for p in found)
         digits = "+.3f" if 1e-3 <= max(abs(p.score) for p in found) < 1e4 else "+.3e"
         lines = [f"{which}predicted {self.name(int(self.predictions[case]))}, because of"]
         lines += [
-            f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}"
-            + ("" if p.agrees else "  (another class)")
+            f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
+            f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+            + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
             for p in found
         ]
         return "\n".join(lines)
@@ -106,18 +137,13 @@ class Explanation:
         """Plain values: the metric, and for each case its prediction and its precedents."""
         return {
             "metric": self.metric,
+            "warnings": list(self.warnings),
             "cases": [
                 {
-                    "case": case,
+                    "case": self.number(case),
                     "prediction": self._plain(int(self.predictions[case])),
                     "precedents": [
-                        {
-                            "rank": p.rank,
-                            "index": p.index,
-                            "label": self._plain(p.label),
-                            "score": p.score,
-                            "agrees": p.agrees,
-                        }
+                        asdict(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
                         for p in self.precedents(case)
                     ],
                 }
@@ -136,12 +162,19 @@ class Explanation:
         """A pandas frame, one row per case and precedent."""
         import pandas as pd
 
+        columns = ["case", "prediction", "rank", "index", "label", "score", "percentile", "cautions"]
         rows = [
-            (case, self._plain(int(self.predictions[case])), p.rank, p.index, self._plain(p.label), p.score)
+            {
+                "case": self.number(case),
+                "prediction": self._plain(int(self.predictions[case])),
+                **asdict(p),
+                "label": self._plain(p.label),
+                "cautions": ", ".join(p.cautions),
+            }
             for case in range(len(self))
             for p in self.precedents(case)
         ]
-        return pd.DataFrame(rows, columns=["case", "prediction", "rank", "index", "label", "score"])
+        return pd.DataFrame(rows, columns=columns)
 
     def plot(self) -> "Figure":
         """The cases and their precedents side by side, as a matplotlib figure."""
@@ -155,7 +188,7 @@ class Explanation:
         return self.to_html()
 
     def _heading(self) -> str:
-        return f"precedents by {self.metric}"
+        return "\n".join([f"precedents by {self.metric}", *self.warnings])
 
     def _strips(self) -> list[Strip]:
         return [self._strip(case) for case in range(len(self))]
@@ -166,9 +199,10 @@ class Explanation:
         cells = []
         for p in self.precedents(case):
             instance = mapped(lambda leaf, r=p.rank: leaf[case][r - 1], self.precedents_inputs)  # type: ignore[misc]
-            title = f"#{p.index} {self.name(p.label)}\n{p.score:+.3g}"
+            marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
+            title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
             cells.append(Cell(title, shown(instance, self.render), p.agrees))
-        return Strip(Cell(f"case {case}\npredicted {predicted}", shown(asked, self.render)), cells)
+        return Strip(Cell(f"case {self.number(case)}\npredicted {predicted}", shown(asked, self.render)), cells)
 
 
 class Explainer:
@@ -178,7 +212,8 @@ class Explainer:
     `hidden` names modules whose outputs are the hidden layers, `vectorise` turns inputs into vectors for
     the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
     sees: an image array, a text or a mapping of named values. `memory` is how much may be used, in bytes or
-    as "2 GB"; half of what is free without it.
+    as "2 GB"; half of what is free without it. `audit` is what `precedents.audit` found of this model and
+    training set: explanations then know the hubs, and say when their metric failed.
     """
 
     def __init__(
@@ -192,17 +227,17 @@ class Explainer:
         classes: Sequence[str] | None = None,
         render: Render | None = None,
         memory: int | str | None = None,
+        audit: Findings | None = None,
     ) -> None:
         train = Examples.of(train)
         if not isinstance(model, Classifier):
             model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise, memory=memory)
-        if classes is not None and len(classes) != model.classes:
-            raise InputError(
-                f"There are {len(classes)} class names, but the model has {model.classes} outputs."
-            )
+        checked_names(classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
         self.relevance.evidence.width(self.relevance.metric.features)  # what cannot work fails here
         self.classes, self.render = classes, render
+        known = None if audit is None else audit.about(name_of(self.relevance.metric), self.relevance.evidence)
+        self.finding = known
 
     def __repr__(self) -> str:
         evidence = self.relevance.evidence
@@ -214,20 +249,51 @@ class Explainer:
         The label of a case is the model's own prediction unless `labels` says otherwise.
         """
         cases = self._cases(x, labels)
-        top = self.relevance.top(cases, k)
-        train = self.relevance.evidence.train
-        flat = train.take(top.indices.flatten().tolist())
-        shape = top.indices.shape
+        ranked = self.relevance.ranked(cases, k)
+        metric, evidence, indices = self.relevance.metric, self.relevance.evidence, ranked.top.indices
+        flat = evidence.train.take(indices.flatten().tolist())
+        found = flat.labels.reshape(indices.shape)
+        asked = cases.take(range(len(cases))).inputs
+        offered = mapped(lambda leaf: leaf.reshape(*indices.shape, *leaf.shape[1:]), flat.inputs)
+        marks = {
+            ANOTHER: found != cases.labels[:, None],
+            HUB: self._hubs(indices),
+            NORM: self._outlying(ranked),
+            DUPLICATE: _equal(asked, offered),
+        }
         return Explanation(
-            metric=name_of(self.relevance.metric),
+            metric=name_of(metric),
             predictions=cases.labels,
-            top=top,
-            labels=flat.labels.reshape(shape),
-            cases=cases.take(range(len(cases))).inputs,
-            precedents_inputs=mapped(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), flat.inputs),
+            top=ranked.top,
+            labels=found,
+            cases=asked,
+            precedents_inputs=offered,
+            percentiles=100 * ranked.below.double() / len(evidence.train),
+            flags=_named(marks, *indices.shape),
+            parts=parts(evidence, cases, indices) if metric == GRAD_COS else None,
+            warnings=self._warnings(),
             classes=self.classes,
             render=self.render,
         )
+
+    def _hubs(self, indices: Tensor) -> Tensor:
+        """Which precedents [m, k] are hubs: in the audit, else among these cases."""
+        firsts = counted(indices[:, 0].tolist())
+        own = hubs(firsts, len(indices), self.relevance.evidence.model.classes)
+        known = own if self.finding is None else self.finding.hubs
+        return torch.isin(indices, torch.tensor(list(known), dtype=torch.long))
+
+    def _outlying(self, ranked: Ranked) -> Tensor:
+        """Which precedents [m, k] have an outlying norm; lengths that do not exist are not outlying."""
+        if ranked.lengths is None:
+            return torch.zeros_like(ranked.top.indices, dtype=torch.bool)
+        return outlying(ranked.lengths)[ranked.top.indices]
+
+    def _warnings(self) -> list[str]:
+        if self.finding is None or not self.finding.failed:
+            return []
+        name, failed = name_of(self.relevance.metric), ", ".join(self.finding.failed)
+        return [f"Caution: {name} failed the audit of this model: {failed}."]
 
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
@@ -243,6 +309,26 @@ class Explainer:
         inputs, single = as_batch(x, like)
         labels = [labels] if single and labels is not None else labels
         return as_cases(evidence.model, inputs, labels)
+
+
+def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str] | None:
+    """The names of the classes as texts, if there is one for each output of the model."""
+    if classes is not None and len(classes) != model.classes:
+        raise InputError(f"There are {len(classes)} class names, but the model has {model.classes} outputs.")
+    return None if classes is None else [str(name) for name in classes]
+
+
+def _equal(asked: Inputs, offered: Inputs) -> Tensor:
+    """Which precedents [m, k] have the inputs of their case."""
+    pairs = zip(leaves(asked), leaves(offered), strict=True)
+    same = [(case[:, None].to(leaf) == leaf).reshape(*leaf.shape[:2], -1).all(dim=2) for case, leaf in pairs]
+    return torch.stack(same).all(dim=0)
+
+
+def _named(marks: Mapping[str, Tensor], m: int, k: int) -> list[list[tuple[str, ...]]]:
+    """For each case and precedent the names of the marks [m, k] that are set."""
+    every = {name: mark.tolist() for name, mark in marks.items()}
+    return [[tuple(name for name, mark in every.items() if mark[i][j]) for j in range(k)] for i in range(m)]
 
 
 def as_cases(model: Classifier, inputs: Inputs, labels: Any = None) -> Examples:

@@ -1,13 +1,14 @@
 """Judgement: metrics by criteria, each cell a result or the reason why there is none."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from precedents import criteria as criterion_files
 from precedents.criteria._result import Criterion, Result
 from precedents.criteria._trial import Trial
-from precedents.errors import NotApplicable
+from precedents.errors import BudgetError, NotApplicable, NumericalError
 from precedents.metric import Metric
 from precedents.paper import METRICS, name_of
 from precedents.paper import metric as metric_of
@@ -18,6 +19,8 @@ from precedents.views.table import Table, Value, table
 if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table as RichTable
+
+T = TypeVar("T")
 
 CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
 
@@ -64,12 +67,16 @@ def judge(
     pairs = [(law, metric) for law in laws for metric in chosen]
     outcomes: dict[tuple[str, str], Result | Inapplicable] = {}
     for law, metric in tracked(pairs, "metrics by criteria"):
-        try:
-            outcome: Result | Inapplicable = law(trial, metric)
-        except NotApplicable as reason:
-            outcome = Inapplicable(str(reason))
-        outcomes[name_of(metric), written(law)] = outcome
+        outcomes[name_of(metric), written(law)] = attempted(partial(law, trial, metric))
     return Judgement(outcomes)
+
+
+def attempted(work: Callable[[], T]) -> T | Inapplicable:
+    """What the work gives; or why it has no meaning here, does not fit, or breaks down."""
+    try:
+        return work()
+    except (NotApplicable, NumericalError, BudgetError) as reason:
+        return Inapplicable(str(reason))
 
 
 def _value(outcome: Result | Inapplicable) -> Value:
@@ -90,5 +97,5 @@ def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> dict[st
         "chance": outcome.chance,
         "cases": len(outcome.values),
         "verdict": outcome.verdict,
-        "reason": ", ".join(f"{name} {value:.3f}" for name, value in outcome.notes.items()),
+        "reason": outcome.noted,
     }

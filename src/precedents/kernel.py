@@ -24,6 +24,14 @@ class Kernel:
             raise IndefiniteKernelError
         return self.case_sq[:, None].clamp(min=0), self.train_sq[None, :].clamp(min=0)
 
+    def lengths(self) -> Tensor:
+        """The lengths [n] of the training instances."""
+        return self.squares()[1][0].sqrt()
+
+    def of_cases(self, places: slice) -> "Kernel":
+        """The rows of some of the cases."""
+        return Kernel(self.cross[places], self.case_sq[places], self.train_sq, self.definite)
+
 
 def joined(kernels: Sequence[Kernel]) -> Kernel:
     """Consecutive blocks of training instances as one."""

@@ -19,7 +19,7 @@ from precedents.kernel import Kernel
 from precedents.model import Classifier
 from precedents.preconditioners._inverse import Inverse, Preconditioner
 from precedents.preconditioners.identity import identity
-from precedents.ranking import TopK, checked_k, top_k
+from precedents.ranking import TopK, checked_k, ranked
 from precedents.registry import Registry, written
 from precedents.runtime.cost import Estimate, elapsed, speed
 from precedents.runtime.memory import NUMBER
@@ -122,8 +122,32 @@ class Relevance:
 
     def top(self, cases: Examples, k: int) -> TopK:
         """The k most relevant training instances of each case; the full matrix is never held."""
+        return self.ranked(cases, k).top
+
+    def ranked(self, cases: Examples, k: int) -> "Ranked":
+        """The same, with how many scores are below each, and the lengths of the training instances."""
         k = checked_k(k, len(self.evidence.train))
         self.evidence.reused(self.metric.features)  # who explains one case will explain another
-        groups = self.evidence.groups(self.metric.features, cases)
-        every = [top_k(map(self.metric.similarity, self.kernels(group)), k) for group in groups]
-        return TopK(torch.cat([top.indices for top in every]), torch.cat([top.scores for top in every]))
+        every, lengths = [], torch.zeros(0)
+        for group in self.evidence.groups(self.metric.features, cases):
+            seen: list[Tensor] = []
+            every.append(ranked(self._blocks(group, seen), k))
+            lengths = torch.cat(seen)
+        top = TopK(torch.cat([top.indices for top, _ in every]), torch.cat([top.scores for top, _ in every]))
+        below = torch.cat([below for _, below in every])
+        return Ranked(top, below, lengths if self.inverse.definite else None)
+
+    def _blocks(self, cases: Examples, lengths: list[Tensor]) -> Iterator[Tensor]:
+        """Relevance block by block; the lengths of the training instances are noted on the way."""
+        for kernel in self.kernels(cases):
+            lengths.append(kernel.lengths() if kernel.definite else kernel.train_sq)
+            yield self.metric.similarity(kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """The most relevant training instances of each case, and what passed by when they were found."""
+
+    top: TopK
+    below: Tensor  # [m, k], how many training instances have a lower score
+    lengths: Tensor | None  # [n], under M^-1; none where it is indefinite

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from precedents.data import Batch, Examples, checked_range
+from precedents.data import fingerprint as mark
 from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
 from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
 from precedents.runtime.kept import Kept
@@ -52,6 +54,7 @@ class Classifier:
     sample: Inputs = field(repr=False)  # the first instances, to try things on
     vectorise: Vectorise | None = None
     budget: Budget = field(default_factory=Budget)
+    last: str | None = None  # the name of the one Linear that returns the logits, if there is one
     kept: Kept = field(default_factory=Kept, init=False, repr=False)
 
     @classmethod
@@ -82,11 +85,13 @@ class Classifier:
         draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
         logits = _first_look(draft, batch.inputs)
         trace = _traced(draft, batch.inputs)
+        last = _last(logits, trace)
         model = replace(
             draft,
             classes=logits.shape[1],
             taps=_named(copy, hidden) if hidden is not None else tuple(trace.hidden),
-            head=_head(copy, logits, trace),
+            head=last if last is not None and _owns_all(copy, last) else None,
+            last=last,
         )
         checked_range(train.labels, model.classes, "training set")
         if hidden is not None:
@@ -189,6 +194,23 @@ class Classifier:
             raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
         return [_flat(seen[tap], count, self.module.get_submodule(tap.module), tap) for tap in self.taps]
 
+    @torch.no_grad()
+    def received(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What the Linear that returns the logits receives [b, d], and the logits [b, classes]; float64."""
+        assert self.last is not None
+        seen: dict[Tap, Any] = {}
+        with _hooks(self.module, {self.last}, seen.__setitem__):
+            logits = self.finite_logits(batch)
+        return seen[Tap(self.last, 0, returned=False)].double().cpu(), logits
+
+    def fingerprint(self) -> str:
+        """A text that differs when the architecture, a weight or a buffer differs."""
+        digest = blake2b(str(self.module).encode(), digest_size=16)
+        for name, value in self.module.state_dict().items():
+            if isinstance(value, Tensor):
+                digest.update(f"{name} {value.dtype} ".encode() + mark(value, 0))
+        return digest.hexdigest()
+
     def randomized(self, seed: int) -> "Classifier":
         """The same architecture with a fresh draw of all parameters.
 
@@ -290,12 +312,11 @@ def _traced(model: Classifier, inputs: Inputs) -> _Trace:
     return trace
 
 
-def _head(module: nn.Module, logits: Tensor, trace: _Trace) -> str | None:
-    """The name of a Linear that is called once, returns the logits and owns all trainable parameters."""
-    calls = [(name, value) for name, value in trace.linear if _owns_all(module, name)]
-    if len(calls) == 1 and torch.equal(calls[0][1], logits):
-        return calls[0][0]
-    return None
+def _last(logits: Tensor, trace: _Trace) -> str | None:
+    """The name of a Linear that is called once and returns the logits."""
+    names = [name for name, _ in trace.linear]
+    found = (name for name, value in trace.linear if torch.equal(value, logits) and names.count(name) == 1)
+    return next(found, None)
 
 
 def _owns_all(module: nn.Module, name: str) -> bool:

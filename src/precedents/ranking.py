@@ -50,14 +50,34 @@ def checked_k(k: int, n: int) -> int:
 
 def top_k(blocks: Iterable[Tensor], k: int) -> TopK:
     """The k best columns of a score matrix that comes as consecutive blocks [m, b] of columns."""
-    best, start = None, 0
+    return ranked(blocks, k)[0]
+
+
+def ranked(blocks: Iterable[Tensor], k: int) -> tuple[TopK, Tensor]:
+    """The same, and how many of all scores are below each of the best [m, k]; NaN is below every number."""
+    best, reached, start = None, torch.zeros(0), 0
     for block in blocks:
         order = descending(block)[:, :k]
         found = TopK(order + start, block.gather(1, order))
-        best = found if best is None else best.joined(found).best(k)
+        before = best
+        best = found if before is None else before.joined(found).best(k)
+        last = best.scores[:, -1:]  # what reached it before is on the list, unless it was the last already
+        reached_now = (block >= last).sum(dim=1)
+        if before is not None:
+            listed = (before.scores >= last).sum(dim=1)
+            full = (before.scores[:, -1:] == last)[:, 0] & (before.scores.shape[1] == k)
+            reached_now += torch.where(full, reached, listed)
+        reached = reached_now
         start += block.shape[1]
     checked_k(k, start)
     assert best is not None
+    _no_nan(best, k)
+    listed = k - torch.searchsorted(best.scores.flip(1).contiguous(), best.scores.contiguous())
+    as_high = torch.where(best.scores == best.scores[:, -1:], reached[:, None], listed)
+    return best, start - as_high
+
+
+def _no_nan(best: TopK, k: int) -> None:
     short = best.scores.isnan().any(dim=1)
     if short.any():
         case = int(short.nonzero()[0])
@@ -66,4 +86,3 @@ def top_k(blocks: Iterable[Tensor], k: int) -> TopK:
             f"k is {k}, but only {count} training instances have a relevance to case {case} that is a number. "
             "Look for NaN or infinite values in the inputs, the weights or the hidden layers."
         )
-    return best

@@ -4,10 +4,13 @@ Values that carry settings are written as `name(setting=value)`, with the settin
 the ones in the file; `read` and `written` are each other's inverse.
 """
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
@@ -31,11 +34,23 @@ class Registry(Generic[T]):
         found = (module.name for module in iter_modules(self.folder.__path__))
         return sorted(name for name in found if not name.startswith("_"))
 
-    def get(self, name: str) -> T:
-        """The object called `name`; an unknown name lists the known ones."""
+    def known(self, name: str) -> str:
+        """The name, if it is one; an unknown name lists the known ones."""
         if name not in self.names():
             raise UnknownNameError(self.kind, name, self.names())
+        return name
+
+    def get(self, name: str) -> T:
+        """The object called `name`."""
+        self.known(name)
         return cast("T", getattr(import_module(f"{self.folder.__name__}.{name}"), name))
+
+    def meaning(self, name: str) -> str:
+        """The first line of the file's docstring, read without importing the file."""
+        spec = find_spec(f"{self.folder.__name__}.{self.known(name)}")
+        assert spec is not None
+        source = cast("InspectLoader", spec.loader).get_source(spec.name) or ""
+        return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
     def read(self, text: str) -> T:
         """The object that `text` writes: `name` or `name(setting=value, ...)`."""

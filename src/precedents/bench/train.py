@@ -10,6 +10,8 @@ from precedents.data import Examples
 from precedents.inputs import fed
 from precedents.runtime.progress import tracked
 
+SIZE = 128  # instances of a batch
+
 
 def trained(
     build: Callable[[], nn.Module],
@@ -18,17 +20,26 @@ def trained(
     epochs: int,
     seed: int,
     rate: float = 1e-3,
-    size: int = 128,
+    size: int = SIZE,
+    watch: Callable[[float], None] | None = None,
 ) -> nn.Module:
-    """A model built and trained from this seed; the global random state is left as it was."""
+    """A model built and trained from this seed; the global random state is left as it was.
+
+    `watch` is told the mean loss after each epoch.
+    """
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(seed)
         model = build().train()
         optimizer = torch.optim.Adam(model.parameters(), lr=rate)
         for _ in tracked(range(epochs), "training"):
+            total = 0.0
             for places in torch.randperm(len(train)).split(size):
                 batch = train.take(places.tolist())
                 optimizer.zero_grad()
-                cross_entropy(fed(model, batch.inputs), batch.labels).backward()
+                loss = cross_entropy(fed(model, batch.inputs), batch.labels)
+                loss.backward()
                 optimizer.step()
+                total += float(loss.detach()) * len(places)
+            if watch is not None:
+                watch(total / len(train))
     return model.eval()

@@ -36,6 +36,11 @@ class Result:
         """Over the cases."""
         return float(self.values.std(correction=0))
 
+    @property
+    def noted(self) -> str:
+        """The notes as a text."""
+        return ", ".join(f"{name} {value:.3f}" for name, value in self.notes.items())
+
     def __str__(self) -> str:
         return (
             f"{self.criterion}: {self.mean:.3f} ± {self.std:.3f} over {len(self.values)} cases, "

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from precedents.data import Examples, InMemory, checked_labels, checked_range
 from precedents.errors import InputError, NotApplicable
 from precedents.evidence import Evidence
-from precedents.kernel import joined
+from precedents.kernel import Kernel, joined
 from precedents.metric import Metric, Relevance
 from precedents.model import Classifier, Vectorise
 
@@ -68,11 +68,14 @@ class Trial:
 
     def scores(self, metric: Metric) -> Tensor:
         """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
+        return metric.similarity(self.kernel(metric))
+
+    def kernel(self, metric: Metric) -> Kernel:
+        """The inner products of all cases with all training instances."""
         relevance = Relevance(metric, self.evidence)
         self.evidence.reused(metric.features)  # by the metrics to come
         key = ("kernel", self, metric.features, metric.preconditioner)
-        kernel = self.evidence.once(key, lambda: joined(list(relevance.kernels(self.cases))))
-        return metric.similarity(kernel)
+        return self.evidence.once(key, lambda: joined(list(relevance.kernels(self.cases))))
 
     def randomized(self, seed: int, label: str) -> "Trial":
         """The same cases before a model with freshly drawn parameters.

@@ -7,6 +7,7 @@ from time import perf_counter
 import torch
 
 from precedents.runtime.memory import readable
+from precedents.runtime.progress import duration
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,9 @@ class Estimate:
     disk: int = 0  # bytes
 
     def __str__(self) -> str:
-        minutes, seconds = divmod(self.seconds, 60)
-        time = f"{self.seconds:.2g} seconds" if minutes < 1 else f"{minutes:.0f} min {seconds:.0f} s"
-        return f"about {time}, {readable(self.memory)} of memory, {readable(self.disk)} on disk"
+        return (
+            f"about {duration(self.seconds)}, {readable(self.memory)} of memory, {readable(self.disk)} on disk"
+        )
 
 
 def speed(dtype: torch.dtype) -> float:

@@ -12,7 +12,7 @@ import psutil
 import torch
 from torch import Tensor
 
-from precedents.errors import InputError
+from precedents.errors import BudgetError, InputError
 
 NUMBER = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -61,7 +61,7 @@ class Budget:
         """Refuses work that needs more bytes than there are."""
         if count > self.bytes:
             there = "the budget is" if self.given is not None else "half of the free memory is"
-            raise InputError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
+            raise BudgetError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
 
 
 class Rooms:
@@ -134,7 +134,7 @@ def available() -> int:
 def readable(count: float) -> str:
     """A number of bytes for people: 1.2 GiB."""
     for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
+        if count < 1000:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} GiB"

@@ -88,6 +88,15 @@ def page(strips: Sequence[Strip], heading: str = "") -> str:
     return f"<table class='precedents' style='border-collapse:collapse'>{title}<tbody>{rows}</tbody></table>"
 
 
+def document(fragment: str, title: str) -> str:
+    """A page of its own around an HTML fragment."""
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title></head><body style='font-family:sans-serif'>{fragment}</body></html>\n"
+    )
+
+
 def _cell(cell: Cell) -> str:
     colour = {None: "#222222", True: AGREES, False: DISAGREES}[cell.agrees]
     mark = " ✗" if cell.agrees is False else ""

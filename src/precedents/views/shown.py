@@ -1,5 +1,6 @@
 """What a person sees of an instance: a picture, a text, or the named values of a table row."""
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from io import BytesIO
@@ -14,6 +15,9 @@ from precedents.inputs import Inputs, leaves
 
 Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
+
+# Control characters but tab and newlines, marks that turn the direction of a text, halves of letters.
+UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def shown(instance: Inputs, render: Render | None = None) -> Shown:
@@ -70,3 +74,8 @@ def lines(values: Mapping[str, Any], most: int = 12) -> list[str]:
         f"{name!s:<{width}} {v:.3g}" if isinstance(v, float) else f"{name!s:<{width}} {v}" for name, v in kept
     ]
     return text if len(values) <= most else [*text, f"... {len(values) - most} more"]
+
+
+def visible(text: str) -> str:
+    """The text with its control and direction characters written out, as in ⟨U+202E⟩."""
+    return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

@@ -1,0 +1,80 @@
+"""An audit as the values that the report page shows."""
+
+from collections.abc import Iterator
+
+from precedents.audit.portrait import Portrait
+from precedents.audit.value import Audit, Case
+from precedents.criteria._result import Result
+from precedents.judgement import Inapplicable
+from precedents.views.report import Example, Hub, Report, Row
+from precedents.views.sheet import Cell
+from precedents.views.shown import Shown
+
+HUBS = 3  # that are shown of each metric
+
+
+def report(audit: Audit, command: str) -> Report:
+    """Values by metric where there are some."""
+    outcomes = audit.judgement.outcomes
+    portraits = {name: each for name, each in audit.portraits.items() if isinstance(each, Portrait)}
+    return Report(
+        title=f"Audit of {audit.scope.facts['model']}",
+        verdict=[*audit.recommendation.sentences, *audit.cautions],
+        rows=[_row(metric, criterion, outcome) for (metric, criterion), outcome in outcomes.items()],
+        values={key: each.values.tolist() for key, each in outcomes.items() if isinstance(each, Result)},
+        norms={
+            name: (audit.norms[each.kernel], each.selected) for name, each in portraits.items() if each.selected
+        },
+        hubs=[hub for name, each in portraits.items() for hub in _hubs(audit, name, each)],
+        agreement=audit.agreement,
+        examples=[_example(audit, portraits, i, case) for i, case in enumerate(audit.examples)],
+        label_agreement={name: each.label_agreement for name, each in portraits.items()},
+        duplicates=audit.duplicates,
+        costs=audit.costs,
+        facts=audit.scope.facts,
+        command=command,
+    )
+
+
+def shown_instances(portraits: list[Portrait]) -> list[int]:
+    """The training instances whose pictures the page shows."""
+    offered = {each.index for portrait in portraits for case in portrait.examples for each in case}
+    return sorted(offered | {first.index for portrait in portraits for first in portrait.firsts[:HUBS]})
+
+
+def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> Row:
+    if isinstance(outcome, Inapplicable):
+        return Row(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
+    numbers = outcome.mean, outcome.low, outcome.high, outcome.chance
+    return Row(metric, criterion, *numbers, outcome.verdict, outcome.noted)
+
+
+def _hubs(audit: Audit, name: str, portrait: Portrait) -> Iterator[Hub]:
+    for first in portrait.firsts[:HUBS]:
+        if first.count > 1:
+            cell = Cell(
+                f"#{first.index} {audit.scope.name(first.label)}", _picture(audit, "train", first.index)
+            )
+            yield Hub(name, first.index, first.count / audit.scope.cases, cell)
+
+
+def _example(audit: Audit, portraits: dict[str, Portrait], place: int, case: Case) -> Example:
+    said, truth = audit.scope.name(case.prediction), audit.scope.name(case.truth)
+    title = f"case {case.index}\npredicted {said}" + ("" if said == truth else f", in truth {truth}")
+    strips = {
+        name: [
+            Cell(
+                f"#{each.index} {audit.scope.name(each.label)}\n{each.score:+.3g}",
+                _picture(audit, "train", each.index),
+                each.label == case.prediction,
+            )
+            for each in portrait.examples[place]
+        ]
+        for name, portrait in portraits.items()
+    }
+    cell = Cell(title, _picture(audit, "case", case.index))
+    return Example(cell, case.prediction == case.truth, strips)
+
+
+def _picture(audit: Audit, kind: str, index: int) -> Shown:
+    return audit.pictures.get((kind, index), "(not kept with the audit)")

@@ -1,0 +1,82 @@
+"""The command `precedents`: every file of this folder is a command; errors and exit codes live here."""
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from typer import Context, Exit, Option, Typer, TyperException
+
+from precedents import __version__, cli
+from precedents.cli._output import Interrupted, say
+from precedents.errors import PrecedentsError
+from precedents.registry import Registry
+
+WRONG, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+
+COMMANDS: Registry[Callable[..., None]] = Registry("command", cli)
+
+
+def app() -> Typer:
+    """All commands of the folder, with help, completion and version."""
+    made = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    made.callback(invoke_without_command=True, help=unbroken(precedents))(precedents)
+    for name in COMMANDS.names():
+        command = COMMANDS.get(name)
+        made.command(name, help=unbroken(command))(command)
+    return made
+
+
+def unbroken(command: Callable[..., None]) -> str:
+    """A command's help, in which the lines of its examples stay as they are."""
+    return (inspect.getdoc(command) or "").replace("Examples:", "\b\nExamples:")
+
+
+def precedents(
+    context: Context,
+    version: Annotated[bool, Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Explain a classifier's predictions by its precedents, and find out whether to believe the explanations.
+
+    Exit codes: 0 fine, 1 the audit's metric is below --fail-under, 2 wrong use or input, 130 interrupted.
+    Results go to stdout, messages and progress to stderr.
+
+    Examples:
+      $ precedents --version
+      $ precedents metrics
+
+    """
+    if version:
+        sys.stdout.write(f"precedents {__version__}\n")
+        raise Exit
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; the exit code. What is wrong with the command or its input is one line on stderr."""
+    try:
+        code = app()(arguments, prog_name="precedents", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except TyperException as error:
+        context = getattr(error, "ctx", None)
+        path = "precedents" if context is None else context.command_path
+        return _ended(f"{error.format_message().rstrip('.')}. See: {path} --help", WRONG)
+    except PrecedentsError as error:
+        return _ended(str(error), WRONG)
+    except Interrupted as error:
+        return _ended(str(error), INTERRUPTED)
+    except (BrokenPipeError, SystemExit) as end:  # typer and rich exit when nobody reads stdout any more
+        if not any(isinstance(error, BrokenPipeError) for error in (end, end.__context__)):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
+        return PIPE_CLOSED
+    except OSError as error:
+        return _ended(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), WRONG)
+
+
+def _ended(text: str, code: int) -> int:
+    say(f"precedents: {text}")
+    return code

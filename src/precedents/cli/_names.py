@@ -1,0 +1,58 @@
+"""Names that the shell completes and the listings show, found without importing what they name."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from precedents import criteria, features, preconditioners, similarities
+from precedents.bench import architectures, datasets
+from precedents.names import ALIASES, FORMS
+from precedents.registry import Registry
+
+CRITERIA: Registry[object] = Registry("criterion", criteria)
+DATASETS: Registry[object] = Registry("data set", datasets)
+ARCHITECTURES: Registry[object] = Registry("model", architectures)
+PARTS: Mapping[str, Registry[object]] = {
+    "similarity": Registry("similarity", similarities),
+    "features": Registry("feature map", features),
+    "preconditioner": Registry("preconditioner", preconditioners),
+}
+
+
+def items(texts: Iterable[str] | None) -> list[str] | None:
+    """The parts of texts such as `gc,identical_class(k=10, demand=0.9)`; commas within brackets stay."""
+    if texts is None:
+        return None
+    found = [part.strip() for text in texts for part in re.split(r",(?![^()]*\))", text)]
+    return [part for part in found if part]
+
+
+def metric_items(texts: Iterable[str] | None) -> list[str] | None:
+    """The same of metrics, with names for the paper's abbreviations."""
+    found = items(texts)
+    return None if found is None else [ALIASES.get(name.lower(), name) for name in found]
+
+
+def metric_names(incomplete: str) -> list[str]:
+    """What the shell offers for a list of metrics."""
+    return _completed(incomplete, [*FORMS, *ALIASES])
+
+
+def criterion_names(incomplete: str) -> list[str]:
+    """What the shell offers for a list of criteria."""
+    return _completed(incomplete, CRITERIA.names())
+
+
+def dataset_names(incomplete: str) -> list[str]:
+    """What the shell offers for a data set."""
+    return _completed(incomplete, DATASETS.names())
+
+
+def architecture_names(incomplete: str) -> list[str]:
+    """What the shell offers for a model."""
+    return _completed(incomplete, ARCHITECTURES.names())
+
+
+def _completed(incomplete: str, names: Iterable[str]) -> list[str]:
+    """Names that go on from the last comma."""
+    before, comma, begun = incomplete.rpartition(",")
+    return [before + comma + name for name in names if name.startswith(begun)]

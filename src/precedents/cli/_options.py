@@ -1,0 +1,33 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from precedents.cli._names import metric_names
+
+RunFolder = Annotated[
+    Path | None,
+    Argument(metavar="[RUN]", help="A run folder, which `precedents train` makes.", show_default=False),
+]
+Target = Annotated[
+    str | None,
+    Option(
+        metavar="MODULE:FACTORY",
+        help="Your own model instead of a run: a function that returns (model, train, test), or a mapping "
+        "with these keys and any of classes, render, hidden, vectorise, subclasses, retrain, fresh.",
+        show_default=False,
+    ),
+]
+OneMetric = Annotated[str, Option(help="A metric: see `precedents metrics`.", autocompletion=metric_names)]
+Data = Annotated[
+    Path | None,
+    Option(
+        help="The folder that holds the files of the data sets.", envvar="PRECEDENTS_DATA", show_default=False
+    ),
+]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no messages; results and errors only.")]
+Force = Annotated[bool, Option("--force", help="Overwrite what is there already.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Estimate time, memory and disk, and do nothing.")]

@@ -1,0 +1,102 @@
+"""Subject: what a command works on: a run folder, or the user's own model by its factory."""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any
+
+from precedents.errors import InputError
+
+if TYPE_CHECKING:
+    from precedents.data import Examples
+
+NEEDED = ("model", "train", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model with its training and its test set, and what else is known of them."""
+
+    model: Any
+    train: "Examples"
+    test: "Examples"
+    options: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of `audit`
+
+    def told(self, **options: Any) -> "Subject":
+        """With options of the command line, which come before the factory's own."""
+        return replace(self, options={**self.options, **{k: v for k, v in options.items() if v is not None}})
+
+    def known_to(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """The options that a function takes."""
+        return {name: v for name, v in self.options.items() if name in inspect.signature(function).parameters}
+
+
+def subject(run: Path | None, target: str | None, data: Path | None) -> Subject:
+    """From a run folder or from `module:factory`; exactly one of the two."""
+    if (run is None) == (target is None):
+        raise InputError("Name one of the two: a run folder, or your own model by --target module:factory.")
+    if target is not None:
+        return _made(target)
+    assert run is not None
+    from precedents.bench.run import Run
+
+    opened = Run.open(run, data)
+    return Subject(opened.model, opened.prepared.train, opened.prepared.test, opened.options)
+
+
+def _made(target: str) -> Subject:
+    from precedents.audit import audit
+    from precedents.data import Examples
+
+    made = _called(target, _factory(target))
+    if isinstance(made, Mapping):
+        given = dict(made)
+    elif isinstance(made, tuple) and len(made) == len(NEEDED):
+        given = dict(zip(NEEDED, made, strict=True))
+    else:
+        raise InputError(
+            f"{target} returned a {type(made).__name__}. Return (model, train, test), or a mapping with "
+            "these keys."
+        )
+    known = inspect.signature(audit).parameters
+    wrong = [f"the key {key!r}" for key in given if key not in known]
+    wrong += [f"no {key!r}" for key in NEEDED if key not in given]
+    if wrong:
+        told = f"{target} returned a mapping with {' and '.join(wrong)}"
+        raise InputError(f"{told}. Known keys: {', '.join(known)}.")
+    model, train, test = (given.pop(key) for key in NEEDED)
+    return Subject(model, Examples.of(train), Examples.of(test, "test set"), given)
+
+
+def _factory(target: str) -> Callable[[], Any]:
+    module, colon, name = target.partition(":")
+    if not (module and colon and name):
+        raise InputError(f"--target is {target!r}. Write package.module:factory.")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = import_module(module)
+    except Exception as error:
+        raise InputError(f"{module} cannot be imported: {_why(error)}") from error
+    factory = getattr(found, name, None)
+    if not callable(factory):
+        own = [key for key, value in vars(found).items() if getattr(value, "__module__", "") == module]
+        raise InputError(f"{module} has no function {name!r}. It has: {', '.join(own) or 'none'}.")
+    return factory
+
+
+def _called(target: str, factory: Callable[[], Any]) -> Any:
+    try:
+        return factory()
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{target} failed: {_why(error)}") from error
+
+
+def _why(error: BaseException) -> str:
+    """The error and the user's own line that it comes from."""
+    here = [frame for frame in extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    place = f" ({Path(here[-1].filename).name}, line {here[-1].lineno})" if len(here) > 1 else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -1,0 +1,104 @@
+"""precedents audit: which relevance metrics may be believed on this model and these data."""
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Exit, Option
+
+from precedents import __version__
+from precedents.cli._names import criterion_names, items, metric_items, metric_names
+from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
+from precedents.cli._output import free, reporting, say, show, show_estimate, show_json
+from precedents.cli._subject import subject
+
+BELOW = 1
+
+
+def audit(
+    run: RunFolder = None,
+    target: Target = None,
+    metrics: Annotated[
+        list[str] | None,
+        Option(help="Metrics, with commas between.", autocompletion=metric_names, show_default="all eighteen"),
+    ] = None,
+    criteria: Annotated[
+        list[str] | None,
+        Option(
+            help="Criteria, with commas between.", autocompletion=criterion_names, show_default="all that can"
+        ),
+    ] = None,
+    cases: Annotated[int, Option(min=1, help="How many instances of the test set, from its first.")] = 200,
+    report: Annotated[Path | None, Option(help="Write the report page here.", show_default=False)] = None,
+    fail_under: Annotated[
+        float | None,
+        Option(min=0, max=1, help="Exit with 1 if the --metric has a lower success rate.", show_default=False),
+    ] = None,
+    metric: OneMetric = "gc",
+    keep: Annotated[
+        Path | None,
+        Option(help="Where finished work is kept, to go on from.", show_default="in the run folder"),
+    ] = None,
+    data: Data = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Puts relevance metrics on trial on a model: verdicts, intervals, chance levels, a recommendation.
+
+    The success rate of a metric is the least of its identical class and identical subclass rates. Interrupted
+    or killed, the same command goes on where it stopped.
+
+    Examples:
+      $ precedents audit runs/digits-logistic_regression --report report.html
+      $ precedents audit runs/digits-logistic_regression --metrics gc,gd,cos_x --cases 50 --fail-under 0.9
+      $ precedents audit runs/digits-logistic_regression --criteria "identical_class(k=5)" --json
+      $ precedents audit runs/digits-logistic_regression --dry-run
+      $ precedents audit --target my_model:factory --metrics gc --keep kept
+
+    """
+    free(report, force)
+    wanted = {"metrics": metric_items(metrics), "criteria": items(criteria)}
+    if keep is None and run is not None:
+        keep = run / f"audit-{_mark(wanted, cases)}"
+    with reporting(quiet, _interrupted(keep)):
+        from precedents.audit import audit as audited
+        from precedents.audit.estimate import estimate
+        from precedents.paper import metric as metric_of
+        from precedents.runtime.files import write
+
+        metric_of(metric)
+        chosen = subject(run, target, data).told(keep=keep, **wanted)
+        test = chosen.test.selected(range(min(cases, len(chosen.test))))
+        if dry_run:
+            show_estimate(estimate(chosen.model, chosen.train, test, **chosen.known_to(estimate)), as_json)
+            return
+        found = audited(chosen.model, chosen.train, test, **chosen.options)
+        rate = None if fail_under is None else found.rate(metric)
+        if report is not None:
+            write(report, found.to_html(shlex.join(["precedents", *sys.argv[1:]])))
+        if as_json:
+            show_json(found.to_json())
+        else:
+            show(found)
+    if rate is not None and fail_under is not None and rate < fail_under:
+        say(f"precedents: The success rate of {metric} is {rate:.3f}, below {fail_under}.")
+        raise Exit(BELOW)
+
+
+def _mark(wanted: Mapping[str, Any], cases: int) -> str:
+    """A short text that differs when the settings or the versions differ."""
+    settings = [wanted, cases, __version__, version("torch")]
+    return blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=4).hexdigest()
+
+
+def _interrupted(keep: Path | None) -> str:
+    if keep is None:
+        return "Interrupted: nothing was kept. With --keep FOLDER the same command can go on where it stopped."
+    return f"Interrupted: what is finished is kept in {keep}, and the same command goes on from there."

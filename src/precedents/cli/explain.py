@@ -1,0 +1,62 @@
+"""precedents explain: the training instances most relevant to the prediction of some cases."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
+from precedents.cli._output import free, reporting, show, show_estimate, show_json
+from precedents.cli._subject import subject
+from precedents.errors import InputError
+
+
+def explain(
+    case: Annotated[list[int], Option(help="The place of a case in the test set; may be repeated.")],
+    run: RunFolder = None,
+    target: Target = None,
+    metric: OneMetric = "gc",
+    k: Annotated[int, Option("-k", help="How many precedents.")] = 5,
+    html: Annotated[
+        Path | None, Option(help="Also write a page with pictures here.", show_default=False)
+    ] = None,
+    data: Data = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Explains predictions: shows the training instances most relevant to each case.
+
+    Examples:
+      $ precedents explain runs/digits-logistic_regression --case 12
+      $ precedents explain runs/digits-logistic_regression --case 0 --case 3 --metric rif -k 3 --html page.html
+      $ precedents explain runs/digits-logistic_regression --case 12 --json
+      $ precedents explain --target my_model:factory --case 12
+
+    """
+    free(html, force)
+    with reporting(quiet):
+        from precedents.explain import Explainer
+        from precedents.runtime.files import write
+        from precedents.views.sheet import document
+
+        chosen = subject(run, target, data)
+        wrong = [number for number in case if not 0 <= number < len(chosen.test)]
+        if wrong:
+            raise InputError(
+                f"There is no case {wrong[0]}: the test set has {len(chosen.test)}, so cases run from 0 to "
+                f"{len(chosen.test) - 1}."
+            )
+        explainer = Explainer(chosen.model, chosen.train, metric, **chosen.known_to(Explainer))
+        if dry_run:
+            show_estimate(explainer.estimate(len(case)), as_json)
+            return
+        explanation = replace(explainer.explain(chosen.test.take(case).inputs, k), numbers=tuple(case))
+        if html is not None:
+            write(html, document(explanation.to_html(), f"Precedents by {explanation.metric}"))
+        if as_json:
+            show_json(explanation.to_dict())
+        else:
+            show(str(explanation))

@@ -1,0 +1,176 @@
+"""What the commands do is what the library does; results go to stdout, everything else to stderr."""
+
+import json
+import shlex
+import sys
+from importlib.resources import files
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cli.conftest import RUN
+from precedents import ALIASES, CRITERIA, METRICS, Audit, Explainer, audit
+from precedents.bench.run import Run
+
+SMALL = f"audit {RUN} --metrics gc,gd --criteria identical_class,identical_instance --cases 30"
+
+
+def test_metrics_lists_every_metric_and_every_part(precedents) -> None:
+    found = json.loads(precedents("metrics", "--json").out)
+    assert [row["name"] for row in found["metrics"]] == list(METRICS)
+    assert {row["alias"]: row["name"] for row in found["metrics"] if row["alias"]} == dict(ALIASES)
+    assert {row["name"]: row["form"] for row in found["metrics"]} == {n: str(m) for n, m in METRICS.items()}
+    assert all(row["meaning"] for row in [*found["metrics"], *found["parts"]])
+    shown = precedents("metrics").out
+    assert all(row["name"] in shown for row in [*found["metrics"], *found["parts"]])
+
+
+def test_criteria_lists_every_criterion(precedents) -> None:
+    found = json.loads(precedents("criteria", "--json").out)
+    assert [row["name"] for row in found] == CRITERIA.names()
+    shown = precedents("criteria").out
+    assert all(row["name"] in shown and row["meaning"] in shown for row in found)
+
+
+def test_train_keeps_what_it_prints(folder, precedents) -> None:
+    done = precedents(*shlex.split("train --dataset wine --model mlp --epochs 3 --seed 2 --json"))
+    said = json.loads(done.out)
+    assert said["run"] == "runs/wine-mlp-2"
+    run = Run.open(folder / said["run"])
+    assert dict(run.metrics) == {name: value for name, value in said.items() if name != "run"}
+    assert len(run.metrics["loss"]) == 3
+    assert "Training mlp on" in done.err
+
+
+def test_train_again_with_force_gives_the_same_bytes(folder, precedents) -> None:
+    before = (folder / RUN / "weights.safetensors").read_bytes(), (folder / RUN / "run.json").read_bytes()
+    (folder / RUN / "old").write_text("goes")
+    again = "train --dataset digits --model logistic_regression --epochs 20 --force --quiet"
+    assert precedents(*again.split()).code == 0
+    assert (
+        (folder / RUN / "weights.safetensors").read_bytes(),
+        (folder / RUN / "run.json").read_bytes(),
+    ) == before
+    assert sorted(path.name for path in (folder / RUN).iterdir()) == ["run.json", "weights.safetensors"]
+    assert [path.name for path in (folder / "runs").iterdir()] == ["digits-logistic_regression"]
+
+
+def test_explain_is_what_the_library_says(folder, precedents) -> None:
+    run = Run.open(folder / RUN)
+    explainer = Explainer(run.model, run.prepared.train, "rif", classes=run.prepared.dataset.classes)
+    expected = explainer.explain(run.prepared.test.take([7, 3]).inputs, k=4)
+    arguments = shlex.split(f"explain {RUN} --case 7 --case 3 --metric rif -k 4")
+    found = json.loads(precedents(*arguments, "--json").out)
+    assert [case.pop("case") for case in found["cases"]] == [7, 3]
+    plain = expected.to_dict()
+    assert [case.pop("case") for case in plain["cases"]] == [0, 1]
+    assert found == plain
+    lines = precedents(*arguments).out.splitlines()
+    assert lines[0] == f"case 7: predicted {plain['cases'][0]['prediction']}, because of"
+    assert lines[5] == f"case 3: predicted {plain['cases'][1]['prediction']}, because of"
+
+
+def test_explain_writes_a_page_of_its_own(folder, precedents) -> None:
+    arguments = shlex.split(f"explain {RUN} --case 12 --html page.html")
+    assert precedents(*arguments).code == 0
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "case 12" in page
+    assert page.count("<img") == 6
+    assert precedents(*arguments).code == 2
+    assert precedents(*arguments, "--force").code == 0
+
+
+def test_audit_is_what_the_library_says(folder, precedents) -> None:
+    run = Run.open(folder / RUN)
+    expected = audit(
+        run.model,
+        run.prepared.train,
+        run.prepared.test.selected(range(30)),
+        metrics=["gc", "gd"],
+        criteria=["identical_class", "identical_instance"],
+        **run.options,
+    )
+    done = precedents(*SMALL.split(), "--json")
+    assert done.code == 0
+    schema = json.loads(files("precedents.audit").joinpath("schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(done.out))
+    assert Audit.from_json(done.out).to_json() == expected.to_json() == done.out.strip()
+
+
+def test_audit_again_takes_what_is_kept(folder, precedents) -> None:
+    first = precedents(*SMALL.split(), "--json")
+    (kept,) = (folder / RUN).glob("audit-*/records.jsonl")
+    recorded = kept.read_bytes()
+    assert precedents(*SMALL.split(), "--json").out == first.out
+    assert kept.read_bytes() == recorded
+    other = SMALL.replace("--cases 30", "--cases 31")
+    assert precedents(*other.split()).code == 0
+    assert len(list((folder / RUN).glob("audit-*"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "under", "code"), [("gc", 0.5, 0), ("gc", 1.0, 0), ("gd", 1.0, 1), ("gd", 0.0, 0)]
+)
+def test_fail_under_is_the_exit_code(folder, precedents, metric, under, code) -> None:
+    command = f"audit {RUN} --metrics gc,gd --criteria identical_class,identical_subclass --cases 60"
+    done = precedents(*command.split(), "--metric", metric, "--fail-under", str(under))
+    assert done.code == code, done.out
+    below = [line for line in done.err.splitlines() if line.startswith("precedents: The success rate of gd is")]
+    assert len(below) == code
+    assert "cos_grad" in done.out
+
+
+def test_a_factory_may_return_a_mapping(folder, precedents) -> None:
+    (folder / "named.py").write_text(
+        "import my_model\n"
+        "def factory():\n"
+        "    model, train, test = my_model.factory()\n"
+        "    return dict(model=model, train=train, test=test, classes=['red', 'white', 'rosé'], k=3)\n"
+    )
+    done = precedents(*["explain", "--target", "named:factory", "--case", "0", "--json"])
+    assert json.loads(done.out)["cases"][0]["prediction"] in ("red", "white", "rosé")
+    done = precedents(*["audit", "--target", "named:factory", "--metrics", "gc", "--json"])
+    assert json.loads(done.out)["scope"]["k"] == 3
+    assert not list(folder.glob("**/records.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train --dataset digits --model cnn",
+        f"explain {RUN} --case 1 --metric fk --html page.html",
+        f"audit {RUN} --metrics gc,fk --report page.html",
+        "audit --target my_model:factory --keep kept",
+    ],
+)
+def test_a_dry_run_estimates_and_does_nothing(command, folder, precedents) -> None:
+    before = {path for path in folder.rglob("*") if "__pycache__" not in str(path)}
+    assert precedents(*command.split(), "--dry-run").out.startswith("about ")
+    estimate = json.loads(precedents(*command.split(), "--dry-run", "--json").out)
+    assert estimate.keys() == {"seconds", "memory", "disk"}
+    assert estimate["seconds"] > 0
+    assert estimate["memory"] > 0
+    assert {path for path in folder.rglob("*") if "__pycache__" not in str(path)} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train --dataset digits --model logistic_regression --epochs 2 --seed 5",
+        f"explain {RUN} --case 1",
+        SMALL,
+        "demo --short",
+    ],
+)
+def test_quiet_commands_print_results_only(command, folder, precedents) -> None:
+    done = precedents(*command.split(), "--quiet")
+    assert (done.code, done.err) == (0, "")
+    assert done.out
+
+
+def test_the_report_has_the_command_that_made_it(folder, precedents, monkeypatch) -> None:
+    command = f"{SMALL} --report report.html"
+    monkeypatch.setattr(sys, "argv", ["precedents", *command.split()])
+    assert precedents(*command.split()).code == 0
+    assert f"precedents {command}" in (folder / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,68 @@
+"""Every command has help with examples, and every example runs."""
+
+import re
+import shlex
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from precedents import __version__
+from precedents.cli._main import COMMANDS, app
+
+NAMES = COMMANDS.names()
+FRESH = ("train", "demo")  # commands that make what the others use
+
+
+def help_of(*command: str) -> str:
+    done = CliRunner().invoke(app(), [*command, "--help"], prog_name="precedents")
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def examples(text: str) -> list[str]:
+    return re.findall(r"^ *\$ (precedents .*)$", text, re.MULTILINE)
+
+
+EVERY = [example for command in [(), *((name,) for name in NAMES)] for example in examples(help_of(*command))]
+
+
+def test_every_command_is_listed() -> None:
+    listed = help_of().partition("Commands:")[2]
+    assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == NAMES
+    assert {"audit", "criteria", "demo", "explain", "metrics", "train"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_has_examples_of_itself(name) -> None:
+    found = examples(help_of(name))
+    assert found
+    assert all(shlex.split(example)[1] == name for example in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_says_what_it_is_for(name) -> None:
+    options = re.sub(r"\n {10,}", " ", help_of(name).partition("Options:")[2])
+    for line in options.strip().splitlines():
+        assert re.match(r" *(-\w, |--?)[\w-]+.*?  +\S", line), line
+
+
+@pytest.mark.parametrize("example", EVERY)
+def test_every_example_runs(example, request, tmp_path, monkeypatch, precedents) -> None:
+    words = shlex.split(example)
+    if words[1] in FRESH:
+        monkeypatch.chdir(tmp_path)
+    else:
+        request.getfixturevalue("folder")
+    monkeypatch.setattr(sys, "argv", words)
+    done = precedents(*words[1:])
+    assert done.code == 0, done.err
+    assert done.out
+
+
+def test_no_command_shows_the_help(precedents) -> None:
+    assert precedents().out == precedents("--help").out
+
+
+def test_the_version_is_the_packages(precedents) -> None:
+    assert precedents("--version").out == f"precedents {__version__}\n"

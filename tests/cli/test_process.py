@@ -1,0 +1,135 @@
+"""Processes: start, exit codes, Ctrl-C, kill and resume, closed pipes, completion."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from cli.conftest import ROOT, RUN, ended, started
+
+AUDIT = f"audit {RUN} --cases 60 --metrics gc,gd,l2_grad,cos_x,fk --json"
+
+
+def records(folder: Path) -> int:
+    return sum(file.read_bytes().count(b"\n") for file in (folder / RUN).glob("audit-*/records.jsonl"))
+
+
+def stopped(folder: Path, how: signal.Signals, after: int, *more: str):
+    """An audit that is sent a signal when so many pieces are done."""
+    process = started(*AUDIT.split(), *more, cwd=folder)
+    deadline = monotonic() + 100
+    while records(folder) < after and process.poll() is None and monotonic() < deadline:
+        sleep(0.002)
+    process.send_signal(how)
+    return ended(process)
+
+
+def test_an_audit_that_was_killed_and_interrupted_goes_on_and_gives_the_same_bytes(
+    folder, world, tmp_path, monkeypatch, precedents
+) -> None:
+    assert stopped(folder, signal.SIGKILL, 3).code == -signal.SIGKILL
+    killed = records(folder)
+    assert killed >= 3
+    done = stopped(folder, signal.SIGINT, killed + 5, "--report", "report.html")
+    assert (done.code, done.out) == (130, "")
+    assert "Traceback" not in done.err
+    (said,) = [line for line in done.err.splitlines() if "Interrupted" in line]
+    assert f"is kept in {RUN}/audit-" in said
+    assert "the same command goes on from there" in said
+    assert not list(folder.glob("*report.html*"))
+    interrupted = records(folder)
+    resumed = precedents(*AUDIT.split())
+    assert records(folder) > interrupted
+    shutil.copytree(world, tmp_path / "uninterrupted")
+    monkeypatch.chdir(tmp_path / "uninterrupted")
+    assert resumed.out == precedents(*AUDIT.split()).out
+
+
+def test_ctrl_c_during_training_leaves_nothing(tmp_path) -> None:
+    process = started(*["train", "--dataset", "digits", "--model", "cnn", "--epochs", "10000"], cwd=tmp_path)
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert first.startswith("Training cnn on 600 instances of digits")
+    assert done.code == 130
+    assert done.err.splitlines()[-1] == "precedents: Interrupted: nothing was written."
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("criteria", 0),
+        (f"audit {RUN} --metrics gd --metric gd --criteria identical_subclass --cases 40 --fail-under 1 -q", 1),
+        ("explain nowhere --case 1", 2),
+    ],
+)
+def test_the_exit_code_is_the_processes(command, code, folder) -> None:
+    done = ended(started(*command.split(), cwd=folder))
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_reader_that_stops_reading_is_no_error(tmp_path) -> None:
+    with started("metrics", "--json", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
+def test_json_goes_through_a_pipe_while_messages_do_not(folder) -> None:
+    command = f"{sys.executable} -m precedents train --dataset digits --model cnn --epochs 1 --json"
+    piped = (
+        f"{command} 2> messages | {sys.executable} -c 'import json, sys; print(json.load(sys.stdin)[\"run\"])'"
+    )
+    done = subprocess.run(["bash", "-c", piped], cwd=folder, capture_output=True, text=True, timeout=100)
+    assert (done.stdout, done.stderr) == ("runs/digits-cnn\n", "")
+    assert "Training cnn" in (folder / "messages").read_text()
+
+
+LIGHT = """
+import sys
+from precedents.cli._main import main
+code = main(sys.argv[1:])
+heavy = {"torch", "numpy", "pandas", "matplotlib"} & set(sys.modules)
+print(code, *heavy, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("command", ["", "--help", "audit --help", "metrics", "criteria --json", "--version"])
+def test_help_and_listings_start_without_torch(command) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, *command.split()], capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr.strip() == "0"
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("precedents tr", {"train"}),
+        ("precedents train --dataset di", {"digits"}),
+        ("precedents train --model logi", {"logistic_regression"}),
+        ("precedents explain --metric cos_g", {"cos_grad"}),
+        ("precedents audit --metrics gc,cos_g", {"gc,cos_grad"}),
+        ("precedents audit --criteria identical_c", {"identical_class"}),
+    ],
+)
+def test_the_shell_completes_names_from_the_registries(line, offered, tmp_path) -> None:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = ended(started(cwd=tmp_path, _PRECEDENTS_COMPLETE="complete_bash", **words))
+    assert set(done.out.split()) == offered, done
+    assert done.code == 0
+
+
+def test_the_script_is_the_command() -> None:
+    script = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]\n")[2].splitlines()[0]
+    assert script == 'precedents = "precedents.cli._main:main"'
