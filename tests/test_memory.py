@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from precedents import InputError
-from precedents.runtime.memory import BLOCK, ENOUGH, KEPT, MOST, Budget, Rooms, available, readable
+from precedents.runtime.memory import BLOCK, BULK, ENOUGH, FEW, KEPT, MOST, Budget, Rooms, available, readable
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,8 @@ def test_a_block_takes_an_eighth_of_the_budget(number) -> None:
 
 def test_a_block_is_no_larger_than_helps_but_has_enough_rows() -> None:
     assert Budget(2**50).rows(BLOCK // (8 * 300)) == 300
-    assert Budget(2**50).rows(BLOCK // 80) == ENOUGH
+    assert Budget(2**50).rows(BULK // (8 * ENOUGH)) == ENOUGH
+    assert Budget(2**50).rows(BULK // 8) == FEW
 
 
 def test_a_quarter_of_the_budget_may_be_kept() -> None:

@@ -63,7 +63,8 @@ def roots(logits: Tensor) -> list[Tensor]:
 def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None) -> Rows:
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
     plan = planned(model)
-    b, size = len(batch.labels), plan.size
+    b = len(batch.labels)
+    size = -(-b // -(-b // plan.size))  # passes of one size, no larger than the plan's
     matrix = ROOMS.empty((b, plan.width(columns)), next(iter(model.parameters.values())).dtype)
     blocks: list[Rows] = []
     for start in range(0, b, size):
@@ -107,7 +108,7 @@ class Plan:
     def size(self) -> int:
         """Instances per pass: what stays near the processor, and an eighth of the budget at most."""
         near = max(LEAST, min(1024, int(VOLUME / max(self.volume, 1))))
-        passes = self.model.budget.bytes // int(8 * 4 * self.model.number * max(self.volume, 1))
+        passes = self.model.budget.bytes // int(8 * 3 * self.model.number * max(self.volume, 1))
         return max(1, min(near, passes))
 
     def parameter(self, key: int) -> Tensor:

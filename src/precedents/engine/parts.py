@@ -17,6 +17,7 @@ from precedents.runtime.memory import ROOMS
 
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
 LARGE = 2**16  # numbers of a gradient from which on it is faster to form it in its place than to copy it
+FORMING = 1.25  # what a formed product costs with the forming and holding of the gradients
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
 
 Self = TypeVar("Self", bound="Factored")
@@ -95,9 +96,9 @@ class Outer:
 
     @property
     def pays(self) -> bool:
-        """By counting: t t (o + i) against o i multiplications for each pair of instances."""
+        """By counting: t t (o + i) against o i multiplications for each pair of instances, and the forming."""
         t, o, i = self.left.shape[1], self.left.shape[2], self.right.shape[2]
-        return t * t * (o + i) + OVERHEAD < o * i
+        return t * t * (o + i) + OVERHEAD < FORMING * o * i
 
     @property
     def held(self) -> int:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from precedents.engine.parts import Factored
+from precedents.runtime.memory import ROOMS
 
 CHUNK = 4096  # squares are summed in the rows' precision up to this length, and in float64 beyond
 
@@ -87,7 +88,8 @@ def joined(blocks: Sequence[Rows]) -> Rows:
     if not rest:
         return first
     scale = torch.cat([block.scale for block in blocks])
-    return Rows(torch.cat([block.matrix for block in blocks]), scale, joined_factors(blocks))
+    matrix = ROOMS.empty((len(scale), first.matrix.shape[1]), first.matrix.dtype)
+    return Rows(torch.cat([block.matrix for block in blocks], out=matrix), scale, joined_factors(blocks))
 
 
 def joined_factors(blocks: Sequence[Rows]) -> tuple[tuple[slice, Factored], ...]:

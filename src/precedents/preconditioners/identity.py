@@ -12,6 +12,7 @@ from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
 from precedents.preconditioners._inverse import Description, Inverse
 from precedents.runtime.cost import Cost
+from precedents.runtime.memory import ROOMS
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,18 @@ class Unchanged:
 
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """Plain inner products, in the precision of the features."""
-        case = joined([rows for _, rows in evidence.rows(features, cases)])
-        case_sq = case.squares()
-        squares = []
-        known = evidence.kept.get(("squares", features))
-        for places, rows in evidence.train_rows(features):
-            train_sq = rows.squares() if known is None else known[places.start : places.stop]
-            squares.append(train_sq)
-            cross = case.products(rows)
-            del rows  # its memory is free for the next ones
-            yield Kernel(cross, case_sq, train_sq)
-        evidence.once(("squares", features), lambda: torch.cat(squares))
+        with ROOMS:
+            case = joined([rows for _, rows in evidence.rows(features, cases)])
+            case_sq = case.squares()
+            squares = []
+            known = evidence.kept.get(("squares", features))
+            for places, rows in evidence.train_rows(features):
+                train_sq = rows.squares() if known is None else known[places.start : places.stop]
+                squares.append(train_sq)
+                cross = case.products(rows)
+                del rows  # its memory is free for the next ones
+                yield Kernel(cross, case_sq, train_sq)
+            evidence.once(("squares", features), lambda: torch.cat(squares))
 
 
 identity = Identity()

@@ -20,6 +20,8 @@ KEPT = 2**30  # bytes of features that are kept for the next question, at most
 BLOCK = 31 * 2**20  # bytes of a block of features: the allocator gives the same memory again up to here
 ROOM = 2**20  # bytes from which on memory is worth using again
 ENOUGH = 128  # rows of a block that make a matrix product fast
+FEW = 32  # rows of a block that make it not much slower
+BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
 MOST = 1024  # rows of a block
 
 
@@ -51,7 +53,8 @@ class Budget:
         """
         row = number * max(1, width)
         block = BLOCK // (number * max(1, width if held is None else held))
-        return max(1, min(MOST, max(ENOUGH, block), self.bytes // (8 * row)))
+        enough = min(ENOUGH, max(FEW, BULK // row))
+        return max(1, min(MOST, max(enough, block), self.bytes // (8 * row)))
 
     def keeps(self, count: int) -> bool:
         """Whether features of so many bytes are kept for the next question."""
