@@ -20,6 +20,7 @@ from precedents.data import Batch, Examples, checked_range
 from precedents.data import fingerprint as mark
 from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
 from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
+from precedents.layout import laid_out, layout, store
 from precedents.runtime.kept import Kept
 from precedents.runtime.memory import NUMBER, Budget
 
@@ -83,7 +84,7 @@ class Classifier:
         copy = _copy(module).eval()
         batch = train.take([0, min(1, len(train) - 1)])
         draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
-        logits = _first_look(draft, batch.inputs)
+        logits = laid_out(copy, lambda: draft.logits(batch.inputs), _first_look(draft, batch.inputs))
         trace = _traced(draft, batch.inputs)
         last = _last(logits, trace)
         model = replace(
@@ -218,6 +219,7 @@ class Classifier:
         from a normal distribution with the mean and deviation that it has now.
         """
         copy = deepcopy(self.module)
+        store(copy, torch.contiguous_format)  # numbers are drawn in the order in which they are stored
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(seed)
             for module in copy.modules():
@@ -228,6 +230,7 @@ class Classifier:
                 for parameter in module.parameters(recurse=False):
                     if parameter.numel() > 1:
                         parameter.copy_(torch.randn(parameter.shape) * parameter.std() + parameter.mean())
+        store(copy, layout(self.module))
         return replace(self, module=copy.eval())
 
     def with_taps(self, other: "Classifier") -> "Classifier":

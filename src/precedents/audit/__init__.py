@@ -64,6 +64,7 @@ def audit(
     afford: float | None = None,
     memory: int | str | None = None,
     keep: str | Path | None = None,
+    name: str | None = None,
 ) -> Audit:
     """Puts the metrics on trial on this model, with the instances of `test` as cases.
 
@@ -72,7 +73,8 @@ def audit(
     identical subclass when `subclasses` (finer labels of the training instances and of the cases) or
     `retrain` (trains such a model on merged classes, the same for the same seed) is given. `fresh`, `hidden`,
     `vectorise`, `classes`, `render` and `memory` are as for `Trial.of` and `Explainer`. `afford` is how many
-    seconds explaining one case may take. The rule of the recommendation is in `audit.recommendation`.
+    seconds explaining one case may take, `name` what the model is called. The rule of the recommendation is
+    in `audit.recommendation`.
 
     With a folder as `keep`, every finished piece of work is recorded there, and the same call goes on where
     it stopped; a folder of another model, other data or other settings is refused.
@@ -97,7 +99,7 @@ def audit(
     laws = _laws(trial, criteria, k)
     if not chosen or not laws:
         raise InputError("There is nothing to audit. Name at least one metric and one criterion, or neither.")
-    facts, settings = _facts(trial), _settings(trial, chosen, laws, k, hidden)
+    facts, settings = _facts(trial, name), _settings(trial, chosen, laws, k, hidden)
     marks = {name: text for name, text in facts.items() if name not in ("model", "python")}
     ledger = Ledger(keep, marks | settings)
     examples = _examples(trial)
@@ -218,14 +220,14 @@ def _pictures(
     return pictures
 
 
-def _facts(trial: Trial) -> dict[str, str]:
+def _facts(trial: Trial, name: str | None) -> dict[str, str]:
     """What was audited with what; the fingerprints tell it from anything else."""
     import precedents
 
     model = trial.evidence.model
     test = Examples(trial.cases.source, trial.truth)
     return {
-        "model": type(model.module).__name__,
+        "model": type(model.module).__name__ if name is None else name,
         "model fingerprint": model.fingerprint(),
         "training set fingerprint": trial.evidence.train.fingerprint(),
         "test set fingerprint": test.fingerprint(),

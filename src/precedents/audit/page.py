@@ -33,7 +33,14 @@ def report(audit: Audit, command: str) -> Report:
         costs=audit.costs,
         facts=audit.scope.facts,
         command=command,
+        null=_null([each for each in outcomes.values() if isinstance(each, Result)]),
     )
+
+
+def _null(results: list[Result]) -> float | None:
+    """Half the interval around zero within which correlations of independent rankings fall, the wider one."""
+    halves = [value for each in results for name, value in each.notes.items() if name.startswith("null")]
+    return max(halves, default=None)
 
 
 def shown_instances(portraits: list[Portrait]) -> list[int]:

@@ -125,7 +125,8 @@ class Run:
         """What else `audit` and `Explainer` may be told about the model and its data."""
         dataset = self.prepared.dataset
         known = {"classes": dataset.classes, "render": dataset.render, "vectorise": dataset.vectorise}
-        return known | {"retrain": self.prepared.retrain}
+        recipe = self.prepared.recipe
+        return known | {"retrain": self.prepared.retrain, "name": f"{recipe.model} on {recipe.dataset}"}
 
     def write(self, folder: Path) -> None:
         """Keeps the run in the folder, in the place of what is there."""

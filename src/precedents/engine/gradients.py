@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.func import functional_call, vjp, vmap
 
 from precedents.data import Batch
-from precedents.engine.layout import lay_out
 from precedents.engine.parts import Lookup, Outer, Part
 from precedents.engine.record import Recording, recording
 from precedents.engine.rows import Rows, joined_factors
@@ -208,7 +207,6 @@ class Assembly:
 
 def _plan(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
-    lay_out(model)
     batch = Batch(model.sample, torch.zeros(len(next(leaves(model.sample))), dtype=torch.long), (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is only tried
