@@ -48,7 +48,7 @@ class Rows:
         cross = self.matrix @ other.matrix.T
         for (_, mine), (_, theirs) in zip(self.factors, other.factors, strict=True):
             cross += mine.products(theirs)
-        return cross.double() * self.scale[:, None] * other.scale
+        return cross.double().mul_(self.scale[:, None]).mul_(other.scale)
 
     def squares(self) -> Tensor:
         """Squared lengths [b], float64."""

@@ -9,5 +9,10 @@ from precedents.kernel import Kernel
 def cosine(kernel: Kernel) -> Tensor:
     """Relevance [m, n], within [-1, 1]."""
     case_sq, train_sq = kernel.squares()
-    lengths = case_sq.sqrt() * train_sq.sqrt()
-    return torch.where(lengths == 0, 0.0, kernel.cross / lengths).clamp(-1, 1)
+    return (kernel.cross * _inverse(case_sq)).mul_(_inverse(train_sq)).clamp_(-1, 1)
+
+
+def _inverse(squares: Tensor) -> Tensor:
+    """One over the lengths, and zero for none."""
+    lengths = squares.sqrt()
+    return torch.where(lengths == 0, 0.0, 1 / lengths)
