@@ -9,6 +9,7 @@ import reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from precedents.bench.text import MARKS, encoded, written
 from precedents.views.report import Example, Report, Row, html
 from precedents.views.sheet import Cell
 from precedents.views.shown import visible
@@ -121,6 +122,12 @@ def test_a_criterion_that_is_not_yes_or_no_is_drawn_as_boxes() -> None:
 def test_unknown_words_are_marked() -> None:
     example = Example(Cell("case", "the ‹Quokka› fell"), True, {})
     assert "the <mark>‹Quokka›</mark> fell" in html(replace(EMPTY, examples=[example]))
+
+
+def test_what_the_text_data_sets_do_not_know_is_marked() -> None:
+    text = written(encoded([["a", "quokka"]], (*MARKS, "a"))[0], (*MARKS, "a"))
+    example = Example(Cell("case", text), True, {})
+    assert "a <mark>‹unknown›</mark>" in html(replace(EMPTY, examples=[example]))
 
 
 def test_a_long_text_is_shown_in_two_parts_without_loss() -> None:

@@ -72,7 +72,7 @@ def test_trec(tmp_path, monkeypatch) -> None:
     assert [data.classes[i] for i in data.train.labels[:4]] == ["DESC", "ENTY", "NUM", "LOC"]
     assert [data.subclass_names[i] for i in data.subclasses[1]] == ["HUM:desc", "NUM:dist"]
     assert data.render(whole(data.train)[2]) == "when was the café first opened ?"
-    assert data.render(whole(data.test)[0]) == "⟨unknown⟩ was ⟨unknown⟩ ?"
+    assert data.render(whole(data.test)[0]) == "‹unknown› was ‹unknown› ?"
 
 
 def test_agnews(tmp_path, monkeypatch) -> None:

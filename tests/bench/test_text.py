@@ -36,5 +36,5 @@ def test_a_text_comes_back_with_unknown_words_marked(texts) -> None:
     words = vocabulary(texts, least=2)
     tokens = encoded(texts, words)
     for row, text in zip(tokens, texts, strict=True):
-        assert written(row, words) == " ".join(word if word in words else "⟨unknown⟩" for word in text)
+        assert written(row, words) == " ".join(word if word in words else "‹unknown›" for word in text)
     assert torch.equal(counted(tokens, len(words)).sum(dim=1), torch.tensor([float(len(t)) for t in texts]))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
-MARKS = ("", "⟨unknown⟩", "⟨begin⟩", "⟨end⟩")  # the first words of every vocabulary
+MARKS = ("", "‹unknown›", "⟨begin⟩", "⟨end⟩")  # the first words of every vocabulary
 
 Tokens = Sequence[str]
 
