@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from precedents.caution import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, hubs, outlying
-from precedents.data import Examples, InMemory, as_batch, checked_labels, checked_range
+from precedents.data import Examples, InMemory, checked_labels, checked_range
 from precedents.errors import InputError
 from precedents.evidence import Evidence
 from precedents.inputs import Inputs, leaves, mapped
+from precedents.kind import read
 from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
 from precedents.paper import METRICS, name_of
@@ -218,7 +219,7 @@ class Explainer:
 
     def __init__(
         self,
-        model: nn.Module | Classifier,
+        model: Any,
         train: Any,
         metric: str | Metric = "cos_grad",
         *,
@@ -229,13 +230,15 @@ class Explainer:
         memory: int | str | None = None,
         audit: Findings | None = None,
     ) -> None:
-        train = Examples.of(train)
+        self.reading = read(model)
+        train = self.reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise, memory=memory)
-        checked_names(classes, model)
+            vectorise = vectorise or self.reading.vectorise
+            model = Classifier.of(self.reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
+        classes = checked_names(classes or self.reading.classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
         self.relevance.evidence.width(self.relevance.metric.features)  # what cannot work fails here
-        self.classes, self.render = classes, render
+        self.classes, self.render = classes, render or self.reading.render
         known = None if audit is None else audit.about(name_of(self.relevance.metric), self.relevance.evidence)
         self.finding = known
 
@@ -305,8 +308,7 @@ class Explainer:
 
     def _cases(self, x: Any, labels: Any) -> Examples:
         evidence = self.relevance.evidence
-        like = mapped(lambda leaf: leaf[0], evidence.train.take([0]).inputs)
-        inputs, single = as_batch(x, like)
+        inputs, single = self.reading.cases(x, evidence.train)
         labels = [labels] if single and labels is not None else labels
         return as_cases(evidence.model, inputs, labels)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from precedents import features as feature_maps
 from precedents import preconditioners, similarities
@@ -16,6 +16,7 @@ from precedents.data import Examples
 from precedents.errors import InputError
 from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
+from precedents.kind import read
 from precedents.model import Classifier
 from precedents.preconditioners._inverse import Inverse, Preconditioner
 from precedents.preconditioners.identity import identity
@@ -65,10 +66,12 @@ class Metric:
         base = f"{written(self.similarity)}:{written(self.features)}"
         return base if self.preconditioner == identity else f"{base}/{written(self.preconditioner)}"
 
-    def fit(self, model: nn.Module | Classifier, train: Any) -> "Relevance":
+    def fit(self, model: Any, train: Any) -> "Relevance":
         """The relevance of this training set's instances under this model."""
-        train = Examples.of(train)
-        model = model if isinstance(model, Classifier) else Classifier.of(model, train)
+        reading = read(model)
+        train = reading.examples(train, "training set")
+        if not isinstance(model, Classifier):
+            model = Classifier.of(reading.module, train, vectorise=reading.vectorise)
         return Relevance(self, Evidence(model, train))
 
 

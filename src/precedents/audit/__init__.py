@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from precedents.audit.agreement import agreement
 from precedents.audit.ledger import Ledger
@@ -31,8 +30,9 @@ from precedents.errors import InputError
 from precedents.explain import checked_names
 from precedents.inputs import mapped
 from precedents.judgement import CRITERIA, Inapplicable, Judgement, attempted
+from precedents.kind import read
 from precedents.metric import Metric, Relevance
-from precedents.model import Classifier, Vectorise
+from precedents.model import Vectorise
 from precedents.paper import METRICS, name_of
 from precedents.paper import metric as metric_of
 from precedents.ranking import checked_k
@@ -47,7 +47,7 @@ EACH = 2  # right and wrong predictions that are shown
 
 
 def audit(
-    model: nn.Module | Classifier,
+    model: Any,
     train: Any,
     test: Any,
     *,
@@ -93,7 +93,9 @@ def audit(
         memory=memory,
     )
     k = checked_k(k, len(trial.evidence.train))
-    names = checked_names(classes, trial.evidence.model)
+    reading = read(model)
+    names = checked_names(classes or reading.classes, trial.evidence.model)
+    render = render or reading.render
     wanted = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, (str, Metric)) else metrics
     chosen = {name_of(each): each for each in map(metric_of, wanted)}
     laws = _laws(trial, criteria, k)

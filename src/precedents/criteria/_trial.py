@@ -11,6 +11,7 @@ from precedents.data import Examples, InMemory, checked_labels, checked_range
 from precedents.errors import InputError, NotApplicable
 from precedents.evidence import Evidence
 from precedents.kernel import Kernel, joined
+from precedents.kind import read
 from precedents.metric import Metric, Relevance
 from precedents.model import Classifier, Vectorise
 
@@ -32,7 +33,7 @@ class Trial:
     @classmethod
     def of(
         cls,
-        model: nn.Module | Classifier,
+        model: Any,
         train: Any,
         test: Any,
         *,
@@ -49,9 +50,11 @@ class Trial:
         model like this one on merged classes, for the identical subclass criterion; `fresh` makes an
         untrained model of the same kind, where drawing each layer anew is not how the model starts.
         """
-        train, test = Examples.of(train), Examples.of(test, "test set")
+        reading = read(model)
+        train, test = reading.examples(train, "training set"), reading.examples(test, "test set")
         if not isinstance(model, Classifier):
-            model = Classifier.of(model, train, hidden=hidden, vectorise=vectorise, memory=memory)
+            vectorise = vectorise or reading.vectorise
+            model = Classifier.of(reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
         checked_range(test.labels, model.classes, "test set")
         pair = None
         if subclasses is not None:

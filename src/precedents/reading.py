@@ -1,0 +1,28 @@
+"""Reading: how a user's model, its data and its cases are understood, whatever kind of classifier it is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from precedents.data import Examples, as_batch
+from precedents.inputs import Inputs, mapped
+from precedents.model import Vectorise
+
+
+def one_or_several(x: Any, train: Examples) -> tuple[Inputs, bool]:
+    """Inputs [m, ...] of cases shaped like the training instances; and whether it was one case."""
+    return as_batch(x, mapped(lambda leaf: leaf[0], train.take([0]).inputs))
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A user's model as a module over tensors, and how its owner's data become such tensors."""
+
+    module: nn.Module  # returns logits [b, classes]
+    examples: Callable[[Any, str], Examples] = Examples.of  # a set of the user's, what it is called in errors
+    cases: Callable[[Any, Examples], tuple[Inputs, bool]] = one_or_several  # with the training set
+    classes: Sequence[str] | None = None  # their names, if the model knows them
+    render: Callable[[Any], Any] | None = None  # what a person sees of an instance
+    vectorise: Vectorise | None = None  # how metrics on inputs see an instance
