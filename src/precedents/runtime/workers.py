@@ -1,10 +1,12 @@
 """Independent work in several processes of one thread each, so that no number depends on how many there are."""
 
-import sys
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
-from typing import TypeVar
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from threading import Thread
+from typing import Any, TypeVar
 
 from precedents.runtime.progress import quiet
 
@@ -25,9 +27,14 @@ def in_workers(work: Callable[[T], R], tasks: Sequence[T], workers: int) -> Iter
 
 
 def _begin() -> None:
-    """Each worker has one thread, and is silent: who started it shows the progress."""
+    """A worker has one thread, is silent, for who started it shows the progress, and ends with it."""
     import torch
 
     torch.set_num_threads(1)
-    sys.stdin.close()
     quiet().__enter__()
+    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    wait([parent.sentinel])
+    os._exit(1)  # killed with what started it: nothing more is written
