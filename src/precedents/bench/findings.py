@@ -1,0 +1,182 @@
+"""What the records of a bench say: values by setting, piece of work and repeat.
+
+FOLDER/DATASET-MODEL.jsonl   a header {"format": 1, "setting": "mnist/cnn", "protocol": {...}, ...}, then one line
+                             {"repeat": 0, "piece": [names], "value": anything} for each finished piece
+FOLDER/costs.jsonl           {"setting": ..., "repeat": ..., "metric": ..., "seconds": ..., "what": ...}
+
+A last line without its end is still being written, or was cut short by a kill: it is left out.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from precedents.bench.published import published
+from precedents.errors import FormatError, InputError, UnknownNameError
+
+FORMAT = 1
+COSTS = "costs.jsonl"
+Piece = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number for each repeat, and what goes with them."""
+
+    values: tuple[float, ...]
+    cases: float | None = None  # of a repeat, on average
+    chance: float | None = None
+    nulls: tuple[float, ...] = ()  # halves of the null intervals: over training instances, over cases
+
+    @property
+    def mean(self) -> float:
+        """Over the repeats."""
+        return fmean(self.values)
+
+    @property
+    def std(self) -> float | None:
+        """Over the repeats; of a single one there is none."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def repeats(self) -> int:
+        """How many there are."""
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that is recorded of one setting."""
+
+    setting: str
+    header: Mapping[str, Any]
+    pieces: Mapping[Piece, Mapping[int, Any]]  # a value by repeat
+
+    def of(self, *piece: str) -> list[Any]:
+        """The values of a piece by repeat, in the order of the repeats."""
+        found = self.pieces.get(piece, {})
+        return [found[repeat] for repeat in sorted(found)]
+
+    def under(self, kind: str) -> dict[str, list[Any]]:
+        """The values of all pieces (kind, name), by name."""
+        return {piece[1]: self.of(*piece) for piece in self.pieces if len(piece) == 2 and piece[0] == kind}
+
+    def outcome(self, metric: str, criterion: str) -> Estimate | None:
+        """How a metric did by a criterion, if it was tried."""
+        there = [value for value in self.of("outcome", metric, criterion) if "mean" in value]
+        if not there:
+            return None
+        chances = [value["chance"] for value in there if value.get("chance") is not None]
+        nulls = [tuple(value["nulls"].values()) for value in there if value.get("nulls")]
+        return Estimate(
+            tuple(value["mean"] for value in there),
+            fmean(value["count"] for value in there),
+            fmean(chances) if chances else None,
+            tuple(map(fmean, zip(*nulls, strict=False))),
+        )
+
+    def missing(self, metric: str, criterion: str) -> str:
+        """Why there is no outcome: the recorded reason, or none yet."""
+        reasons = (value.get("missing") for value in self.of("outcome", metric, criterion))
+        return next(filter(None, reasons), "")
+
+    def tried(self, criterion: str | None = None) -> list[str]:
+        """The metrics with outcomes by a criterion, or by any."""
+        found = (p for p in self.pieces if p[0] == "outcome" and criterion in (None, p[2]))
+        return list(dict.fromkeys(piece[1] for piece in found))
+
+    def criteria(self) -> list[str]:
+        """The criteria that there are outcomes by."""
+        return list(dict.fromkeys(piece[2] for piece in self.pieces if piece[0] == "outcome"))
+
+    def model(self, kind: str, what: str) -> Estimate | None:
+        """A number of the models `trained` or `merged`, such as `test accuracy`."""
+        there = [value[what] for value in self.of("model", kind) if value.get(what) is not None]
+        return Estimate(tuple(there)) if there else None
+
+    @property
+    def repeats(self) -> int:
+        """How many repeats there is anything of."""
+        return len({repeat for values in self.pieces.values() for repeat in values})
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds that a metric took in one repeat."""
+
+    setting: str
+    repeat: int
+    metric: str
+    seconds: float
+    what: str = ""
+
+
+def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findings]:
+    """The settings that have records in a folder, by name; or those of them that are wanted."""
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}. Name one with records by --records, or: precedents bench run")
+    files = sorted(file for file in folder.glob("*.jsonl") if file.name != COSTS)
+    found = {each.setting: each for each in sorted(map(_findings, files), key=_place)}
+    if not found:
+        raise InputError(f"{folder} has no records. Make some: precedents bench run --settings digits/logreg")
+    for name in settings or []:
+        if name not in found:
+            raise UnknownNameError("setting with records", name, found)
+    return [found[name] for name in settings or found]
+
+
+def costs(folder: Path) -> list[Cost]:
+    """What the work took, as far as it is recorded."""
+    file = folder / COSTS
+    known = Cost.__dataclass_fields__
+    return [
+        _made(lambda line: Cost(**{key: line[key] for key in line if key in known}), line, file, i)
+        for i, line in (_lines(file) if file.exists() else ())
+    ]
+
+
+def _place(found: Findings) -> tuple[int, str]:
+    """Settings of the paper come in its order, others after them by name."""
+    settings = list(dict.fromkeys(setting for _, setting, _ in published()))
+    place = settings.index(found.setting) if found.setting in settings else len(settings)
+    return place, found.setting
+
+
+def _findings(file: Path) -> Findings:
+    lines = _lines(file)
+    _, header = next(lines, (1, {}))
+    if header.get("format") != FORMAT or not isinstance(header.get("setting"), str):
+        raise FormatError(f"{file} does not begin with the header of records in the format {FORMAT}.")
+    pieces: dict[Piece, dict[int, Any]] = {}
+    for i, line in lines:
+        piece, repeat, value = _made(_record, line, file, i)
+        pieces.setdefault(piece, {})[repeat] = value
+    return Findings(header["setting"], header, pieces)
+
+
+def _record(line: Mapping[str, Any]) -> tuple[Piece, int, Any]:
+    piece, value = tuple(map(str, line["piece"])), line["value"]
+    if piece[:1] == ("outcome",) and "missing" not in value:
+        least = -1 if piece[2].startswith("model_randomization") else 0
+        if not (least <= value["mean"] <= 1 and value["count"] > 0):
+            raise ValueError(value)
+    return piece, int(line["repeat"]), value
+
+
+def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The lines that have an end, from 1."""
+    content = file.read_bytes()
+    for i, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), 1):
+        yield i, _made(lambda line: dict(json.loads(line)), line, file, i)
+
+
+def _made(make: Any, line: Any, file: Path, i: int) -> Any:
+    try:
+        return make(line)
+    except (ValueError, TypeError, LookupError):
+        raise FormatError(
+            f"Line {i} of {file} is damaged. Delete that line: `precedents bench run` makes its piece again."
+        ) from None
