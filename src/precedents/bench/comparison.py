@@ -1,8 +1,8 @@
 """Ours against the published numbers: each cell agrees, differs with a named cause, or is open.
 
 A difference is measured in combined standard deviations, sqrt(s1^2 + s2^2 + r^2): s1 of ours and s2 of the
-published repeats, r of the rounding to two printed digits. Neither s is taken to be smaller than the rounding, nor,
-for a success rate, than the spread of a rate over that many cases; and a standard deviation over fewer than five
+published repeats, r of the rounding to two printed digits. Neither s is taken to be smaller than r, nor, for a
+success rate, than the spread of a rate over that many cases; and a standard deviation over fewer than five
 repeats is not taken to be smaller than the published one. Up to two combined standard deviations agree.
 
 A cause is named when a variant of the metric or the criterion, recorded from the same models, agrees with the
@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from precedents.bench.findings import Estimate, Findings
 from precedents.bench.published import CRITERIA, Published, published
-from precedents.bench.tables import Cell, plain, rounded
+from precedents.bench.tables import Cell, of_paper, plain, rounded
 from precedents.names import FORMS
 
 LIMIT = 2.0  # combined standard deviations
@@ -33,6 +33,7 @@ STATUSES = ("agrees", "differs", "open", "missing")
 FISHER = "mean_gradient"  # the matrix of the published code
 
 
+@final
 @dataclass(frozen=True)
 class Variant:
     """A metric by a criterion, one of which is not as in the table."""
@@ -168,20 +169,20 @@ class Comparison:
 def compare(found: Sequence[Findings]) -> Comparison:
     """Every published cell of the settings that have records."""
     theirs = published()
-    settings = {setting for _, setting, _ in theirs}
+    known = of_paper(found)
     cells = [
         _compared(each, criterion, metric, cell)
-        for each in found
+        for each in known
         for (criterion, setting, metric), cell in theirs.items()
         if setting == each.setting
     ]
     orders = [
         order
-        for each in found
+        for each in known
         for criterion in CRITERIA.values()
         if (order := _order([c for c in cells if (c.setting, c.criterion) == (each.setting, criterion)]))
     ]
-    return Comparison(cells, orders, [each for each in found if each.setting not in settings])
+    return Comparison(cells, orders, [each for each in found if each not in known])
 
 
 def deviations(ours: Estimate, theirs: Published, rate: bool) -> float:
@@ -270,4 +271,6 @@ def _kin_criteria(criterion: str, other: str) -> bool:
 
 def _call(text: str) -> tuple[str, Mapping[str, str]]:
     name, _, settings = text.rstrip(")").partition("(")
-    return name, {k.strip(): v.strip() for k, _, v in (each.partition("=") for each in settings.split(",")) if k}
+    return name, {
+        k.strip(): v.strip() for k, _, v in (each.partition("=") for each in settings.split(",")) if k
+    }

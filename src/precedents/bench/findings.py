@@ -1,8 +1,8 @@
 """What the records of a bench say: values by setting, piece of work and repeat.
 
-FOLDER/DATASET-MODEL.jsonl   a header {"format": 1, "setting": "mnist/cnn", "protocol": {...}, ...}, then one line
-                             {"repeat": 0, "piece": [names], "value": anything} for each finished piece
-FOLDER/costs.jsonl           {"setting": ..., "repeat": ..., "metric": ..., "seconds": ..., "what": ...}
+DATASET-MODEL.jsonl   a header {"format": 1, "setting": "mnist/cnn", "protocol": {...}, ...}, then one line
+                      {"repeat": 0, "piece": [names], "value": anything} for each finished piece
+costs.jsonl           {"setting": ..., "repeat": ..., "metric": ..., "seconds": ..., "what": ...}
 
 A last line without its end is still being written, or was cut short by a kill: it is left out.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, final
 
 from precedents.bench.published import published
 from precedents.errors import FormatError, InputError, UnknownNameError
@@ -22,6 +22,7 @@ COSTS = "costs.jsonl"
 Piece = tuple[str, ...]
 
 
+@final
 @dataclass(frozen=True)
 class Estimate:
     """One number for each repeat, and what goes with them."""
@@ -117,7 +118,9 @@ class Cost:
 def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findings]:
     """The settings that have records in a folder, by name; or those of them that are wanted."""
     if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}. Name one with records by --records, or: precedents bench run")
+        raise InputError(
+            f"There is no folder {folder}. Name one with records by --records, or: precedents bench run"
+        )
     files = sorted(file for file in folder.glob("*.jsonl") if file.name != COSTS)
     found = {each.setting: each for each in sorted(map(_findings, files), key=_place)}
     if not found:

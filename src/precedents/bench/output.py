@@ -1,14 +1,16 @@
 """Tables, comparison and figures as files by name: Markdown, CSV, HTML, SVG."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from precedents.bench.comparison import Comparison
-from precedents.bench.findings import Findings
+from precedents.bench.comparison import Comparison, compare
+from precedents.bench.figures import drawings
+from precedents.bench.findings import Cost, Findings
+from precedents.bench.gallery import gallery, hubs
 from precedents.bench.published import CRITERIA
 from precedents.bench.summary import MEASURE, grids, notes_of, sentences
 from precedents.bench.tables import criterion_of, overview, table
 from precedents.views.grid import Grid, as_csv
-from precedents.views.pages import Page, Section, html
+from precedents.views.pages import Page, Picture, Section, html, picture
 
 FILES = {criterion: name for name, criterion in CRITERIA.items()}
 
@@ -43,10 +45,40 @@ def table_files(found: Sequence[Findings], test: str | None = None) -> dict[str,
 def comparison_files(comparison: Comparison, found: Sequence[Findings]) -> dict[str, str]:
     """Every cell as CSV; what it comes to as Markdown and as a page."""
     said, made = sentences(comparison), [*grids(comparison), notes_of(found)]
-    text = "\n".join(["# Ours against the published numbers", "", *(f"- {each}" for each in said), "", MEASURE, ""])
-    page = Page("Ours against the published numbers", said, [Section(grid.title, grids=[grid]) for grid in made])
+    text = "\n".join(
+        ["# Ours against the published numbers", "", *(f"- {each}" for each in said), "", MEASURE, ""]
+    )
+    page = Page(
+        "Ours against the published numbers", said, [Section(grid.title, grids=[grid]) for grid in made]
+    )
     return {
         "comparison.csv": as_csv(each.record() for each in comparison.cells),
         "comparison.md": "\n".join([text, *(grid.markdown() for grid in made)]),
         "comparison.html": html(page),
     }
+
+
+def figure_files(found: Sequence[Findings], spent: Sequence[Cost]) -> Iterator[tuple[str, str]]:
+    """Every figure as SVG, the examples, and an index that shows all; each when it is drawn."""
+    shown: dict[str, list[Picture]] = {}
+    for drawing in drawings(found, spent):
+        file = f"{drawing.name}.svg"
+        yield file, picture(drawing.draw(), drawing.name)
+        shown.setdefault(drawing.section, []).append(Picture(file, drawing.caption))
+    sections = [
+        Section(name, pictures=pictures, grids=hubs(found) if name.startswith("Most often") else ())
+        for name, pictures in shown.items()
+    ]
+    examples = gallery(found)
+    if examples is not None:
+        yield "examples.html", html(examples)
+        links = {
+            f"{len(examples.sections)} groups of cases with their precedents by every metric": "examples.html"
+        }
+        sections.append(Section("Examples", links=links))
+    tables, comparison = table_files(found), comparison_files(compare(found), found)
+    yield from (tables | comparison).items()
+    listed = {name: name for name in ("tables.html", "comparison.html", "comparison.md", *tables, *comparison)}
+    sections.append(Section("Tables and comparison", grids=[overview(found).grid()], links=listed))
+    sections.append(Section("How it was run", grids=[notes_of(found)]))
+    yield "index.html", html(Page("The paper's evaluation, again", sentences(compare(found)), sections))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import final
 
 from precedents.names import ALIASES
 
@@ -24,6 +25,7 @@ NAMES: Mapping[str, str] = {
 }
 
 
+@final
 @dataclass(frozen=True)
 class Published:
     """A mean and a standard deviation over ten repeats, as printed: two digits each."""

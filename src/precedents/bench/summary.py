@@ -1,6 +1,7 @@
-"""The comparison as tables: targets, counts, both choices of the randomization, the Fisher rows, what is open."""
+"""The comparison as tables: counts, targets, both label choices, the Fisher rows, variants, what is open."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from precedents.bench.comparison import CLOSE, FISHER, LIMIT, ORDER, STATUSES, Compared, Comparison
 from precedents.bench.findings import Estimate, Findings
@@ -10,12 +11,14 @@ from precedents.names import FORMS
 from precedents.views.grid import NONE, Entry, Grid, number, signed, spread
 
 SHARED = "model_randomization(label=shared)"
+OPEN = "Open: no recorded variant gives the published value"
+MOST = 15  # open cells that are printed
 VERDICTS = {"agrees": "passed", "differs": "weak", "open": "failed"}
 MEASURE = (
     f"Agrees: within {LIMIT:g} combined standard deviations, sqrt(s1² + s2² + r²), of ours (s1), the published "
-    "repeats (s2) and the rounding to two digits (r); s1 and s2 are at least r and, for rates, at least the spread of "
-    "a rate over the cases, and s1 over fewer than five repeats at least s2. Differs: a recorded variant agrees "
-    "with the published value instead, and is named. Open: neither."
+    "repeats (s2) and the rounding to two digits (r). s1 and s2 are at least r and, for rates, at least the "
+    "spread of a rate over the cases; s1 over fewer than five repeats is at least s2. Differs: a recorded "
+    "variant agrees with the published value instead, and is named. Open: neither."
 )
 
 
@@ -26,13 +29,12 @@ def sentences(comparison: Comparison) -> list[str]:
     if settings:
         counts = comparison.counts()
         compared = sum(counts.values()) - counts["missing"]
-        said += [
+        text = (
             f"{compared} published numbers in {len(settings)} settings are compared: {counts['agrees']} agree, "
             f"{counts['differs']} differ with a named cause, {counts['open']} are open; "
-            f"{counts['missing']} more have no number of ours.",
-            _closeness(comparison),
-            _orders(comparison),
-        ]
+            f"{counts['missing']} more have no number of ours."
+        )
+        said += [text, _closeness(comparison), _orders(comparison)]
     if comparison.without:
         names = ", ".join(each.setting for each in comparison.without)
         said.append(f"Without published numbers, ours alone: {names}.")
@@ -49,7 +51,7 @@ def grids(comparison: Comparison) -> list[Grid]:
             _randomization(comparison),
             _fisher(comparison),
             _variants(comparison),
-            _listed(comparison, "open", "Open: no recorded variant gives the published value"),
+            _listed(comparison, "open", OPEN),
             _listed(comparison, "differs", "Differs, and a recorded variant gives the published value"),
             _absent(comparison),
         ]
@@ -57,15 +59,22 @@ def grids(comparison: Comparison) -> list[Grid]:
 
 
 def brief(comparison: Comparison) -> list[Grid]:
-    """What is printed: counts, targets, and ours where nothing is published."""
-    made = [_counted(comparison), _targets(comparison), _fisher(comparison)] if comparison.cells else []
+    """What is printed: counts, Fisher rows, the largest open differences, targets, ours where none is published."""
+    made = []
+    if comparison.cells:
+        every = _listed(comparison, "open", OPEN)
+        more = (
+            [f"{len(every.rows) - MOST} more in comparison.md, with --out."] if len(every.rows) > MOST else []
+        )
+        shown = replace(every, rows=every.rows[:MOST], notes=more)
+        made = [_counted(comparison), _fisher(comparison), shown, _targets(comparison)]
     return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]
 
 
 def alone(found: Findings) -> Grid:
     """A setting without published numbers."""
     criteria = found.criteria()
-    rows = [
+    rows: list[list[Entry | str]] = [
         [titled(metric), *(_estimate(found.outcome(metric, criterion)) for criterion in criteria)]
         for metric in sorted(found.tried(), key=lambda name: [*FORMS, name].index(name))
     ]
@@ -79,8 +88,9 @@ def _closeness(comparison: Comparison) -> str:
     if not of:
         return ""
     listed = ", ".join(f"{name} {signed(cell.difference or 0, 3)}" for name, cell in far.items())
-    return f"Identical class by GC is within {CLOSE} of the published value in {of - len(far)} of {of} settings" + (
-        f"; not in: {listed}." if far else "."
+    return (
+        f"Identical class by GC is within {CLOSE} of the published value in {of - len(far)} of {of} settings"
+        + (f"; not in: {listed}." if far else ".")
     )
 
 
@@ -90,8 +100,8 @@ def _orders(comparison: Comparison) -> str:
         return ""
     held, named = (sum(each.status == status for each in orders) for status in ("agrees", "differs"))
     return (
-        f"The order of the metrics (Spearman, without the Fisher rows) is at least {ORDER} in {held} of {len(orders)} "
-        f"columns, and in {named} more with the variants that are named as causes."
+        f"The order of the metrics (Spearman, without the Fisher rows) is at least {ORDER} in {held} of "
+        f"{len(orders)} columns, and in {named} more with the variants that are named as causes."
     )
 
 
@@ -100,7 +110,9 @@ def _counted(comparison: Comparison) -> Grid:
     settings = list(dict.fromkeys(each.setting for each in comparison.cells))
     rows: list[list[Entry | str]] = []
     for setting in settings:
-        row = [_count(comparison.counts(setting=setting, criterion=criterion)) for criterion in CRITERIA.values()]
+        row = [
+            _count(comparison.counts(setting=setting, criterion=criterion)) for criterion in CRITERIA.values()
+        ]
         rows.append([setting, *row, _count(comparison.counts(setting=setting))])
     every = [_count(comparison.counts(criterion=criterion)) for criterion in CRITERIA.values()]
     rows.append(["all", *every, _count(comparison.counts())])
@@ -111,7 +123,9 @@ def _counted(comparison: Comparison) -> Grid:
 
 def _count(counts: dict[str, int]) -> Entry:
     here = [counts[status] for status in STATUSES[:3]]
-    return Entry(" / ".join(map(str, here)), (f"{counts['missing']} without ours",) if counts["missing"] else ())
+    return Entry(
+        " / ".join(map(str, here)), (f"{counts['missing']} without ours",) if counts["missing"] else ()
+    )
 
 
 def _targets(comparison: Comparison) -> Grid:
@@ -132,17 +146,23 @@ def _targets(comparison: Comparison) -> Grid:
                 row.append(NONE)
                 continue
             below = order.status != "agrees"
-            under = [f"{number(order.reproduced)} with variants"] if below and order.reproduced is not None else []
+            under = (
+                [f"{number(order.reproduced)} with variants"] if below and order.reproduced is not None else []
+            )
             under += [f"moved: {', '.join(order.moved)}"] if below else []
             row.append(Entry(number(order.correlation), tuple(under), VERDICTS[order.status]))
         rows.append(row)
-    headings = ["setting", "GC, identical\nclass: ours less\npublished", *(_lined(c) for c in CRITERIA.values())]
-    notes = [
-        f"Aimed at: GC within {CLOSE}; and a rank correlation of at least {ORDER} between our column and the published "
-        "one over the metrics without the Fisher rows, both with two digits, ties at their average rank. Below that: "
-        "the same with the variants that are named as causes, and the metrics that moved most."
+    headings = [
+        "setting",
+        "GC, identical\nclass: ours less\npublished",
+        *(_lined(c) for c in CRITERIA.values()),
     ]
-    return Grid("Targets: GC, and the order of the metrics", headings, rows, notes)
+    note = (
+        f"Aimed at: GC within {CLOSE}; and a rank correlation of at least {ORDER} between our column and the "
+        "published one over the metrics without the Fisher rows, both with two digits, ties at their average "
+        "rank. Where it is less: the same with the variants that are named as causes, and what moved most."
+    )
+    return Grid("Targets: GC, and the order of the metrics", headings, rows, [note])
 
 
 def _randomization(comparison: Comparison) -> Grid:
@@ -160,18 +180,18 @@ def _randomization(comparison: Comparison) -> Grid:
                 each.setting,
                 titled(each.metric),
                 spread(published.mean, published.std) if published else NONE,
-                _estimate(ours, VERDICTS.get(each.status, "")),
-                _estimate(shared and shared.found, "passed" if shared and shared.agrees else ""),
+                Entry(_ticked(ours, each.status == "agrees"), verdict=VERDICTS.get(each.status, "")),
+                _ticked(shared and shared.found, shared is not None and shared.agrees),
                 *_nulls(nulls, ours, shared and shared.found),
             ]
         )
     headings = ["setting", "metric", "published", "own label", "shared label"]
     headings += ["null over\ntraining instances", "null over\ncases"]
-    notes = [
-        "Own: each model explains its own prediction; shared: both explain the trained model's. Below each null "
-        "interval, which of the two lies in it. Green: agrees with the published value."
-    ]
-    return Grid("Randomization: both label choices, both null intervals", headings, rows, notes, texts=2)
+    note = (
+        "Own: each model explains its own prediction; shared: both explain the trained model's. Below each "
+        "null interval, which of the two lies in it. ✓ agrees with the published value."
+    )
+    return Grid("Randomization: both label choices, both null intervals", headings, rows, [note], texts=2)
 
 
 def _nulls(nulls: Estimate | None, own: Estimate | None, shared: Estimate | None) -> list[Entry | str]:
@@ -181,7 +201,9 @@ def _nulls(nulls: Estimate | None, own: Estimate | None, shared: Estimate | None
     return [
         Entry(
             f"±{half:.3f}",
-            tuple(name for name, value in (("own", own), ("shared", shared)) if value and abs(value.mean) <= half),
+            tuple(
+                name for name, value in (("own", own), ("shared", shared)) if value and abs(value.mean) <= half
+            ),
         )
         for half in halves
     ]
@@ -198,14 +220,14 @@ def _fisher(comparison: Comparison) -> Grid:
         [setting, titled(metric), *(_matrices(cells.get((setting, metric, c))) for c in CRITERIA.values())]
         for setting, metric in dict.fromkeys(key[:2] for key in cells)
     ]
-    notes = [
+    note = (
         "The empirical Fisher matrix (ours) above; then the published value; then ours with the matrix of the "
-        "published code: the outer product of the mean gradient, of rank one, there in float32 with a damping below "
-        "its rounding. Green: ours agrees; orange: the published code's matrix does.",
-    ]
+        "published code: the outer product of the mean gradient, of rank one, there in float32 with a damping "
+        "below its rounding. ✓ agrees with the published value."
+    )
     headings = ["setting", "metric", *(_lined(criterion) for criterion in CRITERIA.values())]
     title = "Fisher rows: the published code's matrix beside the correct one"
-    return Grid(title, headings, rows, notes, texts=2)
+    return Grid(title, headings, rows, [note], texts=2)
 
 
 def _matrices(each: Compared | None) -> Entry:
@@ -213,15 +235,15 @@ def _matrices(each: Compared | None) -> Entry:
         return Entry(NONE)
     theirs = [v for v in each.variants if FISHER in v.metric and v.criterion == each.criterion]
     under = [f"published {spread(each.cell.published.mean, each.cell.published.std)}"]
-    under += [f"code's {spread(variant.found.mean, variant.found.std)}" for variant in theirs]
-    verdict = "weak" if any(variant.agrees for variant in theirs) else ""
-    ours = each.cell.ours
-    return Entry(
-        spread(ours.mean, ours.std) if ours else NONE,
-        tuple(under),
-        "passed" if each.status == "agrees" else verdict,
-        "; ".join(variant.metric for variant in theirs),
-    )
+    under += [f"code's {_ticked(variant.found, variant.agrees)}" for variant in theirs]
+    agrees = each.status == "agrees"
+    verdict = "passed" if agrees else "weak" if any(variant.agrees for variant in theirs) else ""
+    text = _ticked(each.cell.ours, agrees)
+    return Entry(text, tuple(under), verdict, "; ".join(variant.metric for variant in theirs))
+
+
+def _ticked(found: Estimate | None, agrees: bool) -> str:
+    return NONE if found is None else spread(found.mean, found.std) + (" ✓" if agrees else "")
 
 
 def _variants(comparison: Comparison) -> Grid:

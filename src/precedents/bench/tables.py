@@ -64,12 +64,12 @@ class Table:
 
     def grid(self) -> Grid:
         """In the paper's layout."""
-        heads = [
+        rows: list[list[Entry | str]] = [
             ["repeats", *(str(column.repeats) for column in self.columns)],
             ["parameters", *map(_parameters, self.columns)],
-            ["test accuracy", *(_beside(Cell(c.accuracy, c.published and c.published.accuracy)) for c in self.columns)],
+            ["test accuracy", *map(_accuracy, self.columns)],
         ]
-        rows = [
+        rows += [
             [titled(metric), *(_beside(self.cells[metric, c.setting], c.repeats) for c in self.columns)]
             for metric in self.metrics
         ]
@@ -77,7 +77,7 @@ class Table:
         notes = ["Ours, mean ± std over repeats; below it the published value, and ours less that."]
         reasons = {cell.missing: metric for (metric, _), cell in self.cells.items() if cell.missing}
         notes += [f"{NONE} {metric}: {reason}" for reason, metric in reasons.items()]
-        return Grid(TITLES[self.criterion], ["metric", *headings], [*heads, *rows], notes)
+        return Grid(TITLES[self.criterion], ["metric", *headings], rows, notes)
 
     def records(self) -> list[dict[str, Any]]:
         """The cells as plain values, one after the other."""
@@ -108,31 +108,41 @@ class Overview:
     def grid(self) -> Grid:
         """One row for each metric."""
         settings = max((each.settings for each in self.ours.values()), default=0)
-        rows = [[titled(metric), *self._verdicts(metric), *self._rates(metric)] for metric in FORMS]
+        rows: list[list[Entry | str]] = [
+            [titled(metric), *self._verdicts(metric), *self._rates(metric)] for metric in FORMS
+        ]
         headings = ["metric", "randomization", "published"]
         for criterion in RATES:
-            headings += [TITLES[criterion].partition(":")[0], "published,\nsame settings", "published,\nall settings"]
-        notes = [
-            f"Ours over {settings} settings with records. Randomization: failed if the mean correlation exceeds "
-            f"{FAIL} in any setting; the largest one is below. Success rates: mean ± std over settings and repeats; "
-            "the published ones are computed from the published tables in the same way.",
-        ]
-        return Grid("Overview", headings, rows, notes)
+            headings += [
+                TITLES[criterion].partition(":")[0],
+                "published,\nsame settings",
+                "published,\nall settings",
+            ]
+        note = (
+            f"Ours over {settings} settings. Randomization: failed if the mean correlation exceeds {FAIL} in "
+            "any setting; the largest one is below. Success rates: mean ± std over settings and repeats; the "
+            "published ones are computed from the published tables in the same way."
+        )
+        return Grid("Overview", headings, rows, [note])
 
     def _verdicts(self, metric: str) -> list[Entry]:
         key = metric, "model_randomization"
         return [_verdict(of[key]) if key in of else Entry(NONE) for of in (self.ours, self.all)]
 
     def _rates(self, metric: str) -> list[Entry]:
-        pairs = (((metric, criterion), of) for criterion in RATES for of in (self.ours, self.same, self.all))
+        pairs = (((metric, criterion), of) for criterion in RATES for of in self._parts.values())
         return [Entry(spread(of[key].mean, of[key].std, 3)) if key in of else Entry(NONE) for key, of in pairs]
+
+    @property
+    def _parts(self) -> dict[str, Mapping[tuple[str, str], Average]]:
+        return {"ours": self.ours, "published, same settings": self.same, "published": self.all}
 
     def records(self) -> list[dict[str, Any]]:
         """The averages as plain values."""
         return [
             {"metric": metric, "criterion": criterion, "of": name}
             | {"mean": each.mean, "std": each.std, "largest": each.largest, "settings": each.settings}
-            for name, averages in (("ours", self.ours), ("published, same settings", self.same), ("published", self.all))
+            for name, averages in self._parts.items()
             for (metric, criterion), each in averages.items()
         ]
 
@@ -165,8 +175,9 @@ def table(criterion: str, found: Sequence[Findings]) -> Table:
 
 
 def overview(found: Sequence[Findings]) -> Overview:
-    """Every metric over the settings."""
+    """Every metric over the settings that are in the paper, or over all if none is."""
     theirs = published()
+    found = of_paper(found) or found
     run = {each.setting for each in found}
     ours: dict[tuple[str, str], Average] = {}
     same: dict[tuple[str, str], Average] = {}
@@ -180,6 +191,12 @@ def overview(found: Sequence[Findings]) -> Overview:
             _add(same, key, [(cell.mean, cell.std**2) for setting, cell in cells.items() if setting in run])
             _add(every, key, [(cell.mean, cell.std**2) for cell in cells.values()])
     return Overview(ours, same, every)
+
+
+def of_paper(found: Sequence[Findings]) -> list[Findings]:
+    """Those settings that the paper has numbers of."""
+    settings = {setting for _, setting, _ in published()}
+    return [each for each in found if each.setting in settings]
 
 
 def titled(metric: str) -> str:
@@ -208,7 +225,9 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
     return None if value is None else round(value, digits) + 0.0
 
 
-def _add(to: dict[tuple[str, str], Average], key: tuple[str, str], parts: Iterable[tuple[float, float]]) -> None:
+def _add(
+    to: dict[tuple[str, str], Average], key: tuple[str, str], parts: Iterable[tuple[float, float]]
+) -> None:
     """The average of (mean, variance) pairs, one for each setting; each counts the same."""
     means, variances = [*zip(*parts, strict=True)] or ((), ())
     if means:
@@ -228,6 +247,10 @@ def _column(found: Findings, criterion: str, theirs: PublishedModel | None) -> C
 def _parameters(column: Column) -> Entry:
     ours = NONE if column.parameters is None else f"{column.parameters:,.0f}"
     return Entry(ours, (column.published.parameters,) if column.published else ())
+
+
+def _accuracy(column: Column) -> Entry:
+    return _beside(Cell(column.accuracy, column.published.accuracy if column.published else None))
 
 
 def _beside(cell: Cell, repeats: int | None = None) -> Entry:

@@ -214,11 +214,13 @@ def broken(name: str, most: int) -> str:
 
 
 def finite(values: Reals) -> "np.ndarray[Any, Any]":
+    """The values that are numbers."""
     kept = np.asarray(values, dtype=float)
     return kept[np.isfinite(kept)]
 
 
 def firsts(keys: Iterable[Pair]) -> list[str]:
+    """The metrics, in the order of first appearance."""
     return list(dict.fromkeys(metric for metric, _ in keys))
 
 
@@ -281,6 +283,7 @@ def panelled(keys: Mapping[Pair, Any], width: float) -> tuple["Figure", "dict[st
 
 
 def barred(values: Mapping[str, Any], width: float) -> tuple["Figure", "Axes"]:
+    """One panel with a line for each name."""
     drawn, [axes] = grid(min(len(values), 1), 1, width, 0.45 + _height(values))
     if values:
         ruled(axes, list(values), named=True)
@@ -305,12 +308,14 @@ def ruled(axes: "Axes", names: Sequence[str], *, named: bool) -> None:
 
 
 def dashed(axes: "Axes", y: float) -> None:
+    """A dash where there is no value."""
     axes.text(
         0.5, y, "–", color=MUTED, fontsize=7, ha="center", va="center", transform=axes.get_yaxis_transform()
     )
 
 
 def noted(axes: "Axes", text: str) -> None:
+    """A text in place of a panel."""
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, color=MUTED, fontsize=8, ha="center", va="center", transform=axes.transAxes)
 

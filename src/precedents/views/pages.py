@@ -71,9 +71,7 @@ def html(page: Page) -> str:
     from markupsafe import Markup
 
     return (
-        environment()
-        .get_template("pages.html.jinja")
-        .render(page=page, styles=Markup(_styles()))  # noqa: S704 (a file of the package)
+        environment().get_template("pages.html.jinja").render(page=page, styles=Markup(_styles()))  # noqa: S704 (a file of the package)
     )
 
 

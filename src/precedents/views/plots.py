@@ -3,10 +3,10 @@
 As in `figures`: plain values in, a matplotlib figure out, no text is read as mathematics.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, log10
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,13 +30,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Mid-tones that are legible on light and on dark, and to those who do not see all colours.
-HUES = ("#0f7bb8", "#d8641b", "#128a63", "#c45f97", "#b58900", "#7a68c8", "#7d8790", "#b3423a", "#4fa3a5", "#8a9a1f")
+HUES = (
+    "#0f7bb8",
+    "#d8641b",
+    "#128a63",
+    "#c45f97",
+    "#b58900",
+    "#7a68c8",
+    "#7d8790",
+    "#b3423a",
+    "#4fa3a5",
+    "#8a9a1f",
+)
 SHAPES = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p")
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A rate with its standard deviation, the published value and the chance level, as far as they are known."""
+    """A rate with its standard deviation, the published value and chance, as far as they are known."""
 
     value: float | None
     std: float | None = None
@@ -72,29 +83,37 @@ def bars(values: Mapping[Pair, Bar], *, width: float = PAGE) -> "Figure":
 
 
 def dots(
-    values: Mapping[Pair, Mapping[str, float]], label: str = "", *, log: bool = False, width: float = PAGE
+    given: Mapping[Pair, Mapping[str, float]], label: str = "", *, log: bool = False, width: float = PAGE
 ) -> "Figure":
     """By metric, a panel per heading: one mark for each series."""
-    values = {key: {n: v for n, v in each.items() if isfinite(v) and (v > 0 or not log)} for key, each in values.items()}
+    values = {
+        key: {n: v for n, v in each.items() if isfinite(v) and (v > 0 or not log)}
+        for key, each in given.items()
+    }
     drawn, panels = panelled(values, width)
     series = list(dict.fromkeys(name for each in values.values() for name in each))
     for heading, axes in panels.items():
         if log:
-            axes.set_xscale("log")
-            axes.minorticks_off()
+            _logarithmic(axes)
+        else:
+            axes.set_xlim(*_reach(values.values()))
         for y, metric in enumerate(firsts(values)):
             here = values.get((metric, heading), {})
             if not here:
                 dashed(axes, y)
             for name, value in here.items():
                 place = series.index(name)
-                axes.plot(value, y, SHAPES[place % 10], color=HUES[place % 10], markersize=3.6, alpha=0.85, mew=0)
+                axes.plot(
+                    value, y, SHAPES[place % 10], color=HUES[place % 10], markersize=3.6, alpha=0.85, mew=0
+                )
         axes.set_xlabel(label, fontsize=7, color=MUTED, parse_math=False)
     _below(drawn, [_mark(name, SHAPES[i % 10], HUES[i % 10]) for i, name in enumerate(series)])
     return drawn
 
 
-def strips(quantiles: Mapping[Pair, Reals], label: str = "", *, powers: bool = False, width: float = PAGE) -> "Figure":
+def strips(
+    quantiles: Mapping[Pair, Reals], label: str = "", *, powers: bool = False, width: float = PAGE
+) -> "Figure":
     """Distributions by row, a panel per heading, from quantiles at equal steps.
 
     The thin line is all of it, the thick one the middle half, the mark the median. With `powers` the values are
@@ -108,7 +127,9 @@ def strips(quantiles: Mapping[Pair, Reals], label: str = "", *, powers: bool = F
             if each is None or not np.isfinite(each).all():
                 dashed(axes, y)
                 continue
-            low, first, middle, third, high = np.interp([0, 0.25, 0.5, 0.75, 1], np.linspace(0, 1, len(each)), each)
+            low, first, middle, third, high = np.interp(
+                [0, 0.25, 0.5, 0.75, 1], np.linspace(0, 1, len(each)), each
+            )
             colour = MUTED if row.startswith("all") else AGREES
             axes.hlines(y, low, high, color=colour, linewidth=0.9)
             axes.hlines(y, first, third, color=colour, linewidth=4.5, alpha=0.5)
@@ -122,7 +143,7 @@ def strips(quantiles: Mapping[Pair, Reals], label: str = "", *, powers: bool = F
 def scatters(
     panels: Mapping[str, tuple[Sequence[Reals], Sequence[str], Sequence[str]]], *, width: float = PAGE
 ) -> "Figure":
-    """Points by panel: (coordinates, what colours them, what shapes them). Colours have their name beside them."""
+    """Points by panel: (coordinates, what colours them, what shapes them). Colours have their names there."""
     drawn, axes = grid(len(panels), min(len(panels), 3), width, 2.3)
     for (name, (xy, groups, shapes)), place in zip(panels.items(), axes, strict=False):
         points = np.asarray(xy, dtype=float).reshape(-1, 2)
@@ -134,7 +155,9 @@ def scatters(
                     style: Any = {"color": HUES[i % 10], "markersize": 2.6, "alpha": 0.75, "mew": 0}
                     place.plot(here[:, 0], here[:, 1], SHAPES[j % 10], **style)
             x, y = np.median(points[[a == group for a in groups]], axis=0)
-            place.text(x, y, broken(group, 14), fontsize=6, color=INK, ha="center", va="center", parse_math=False)
+            place.text(
+                x, y, broken(group, 14), fontsize=6, color=INK, ha="center", va="center", parse_math=False
+            )
         place.set_xticks([])
         place.set_yticks([])
         place.spines[:].set_visible(True)
@@ -154,7 +177,7 @@ def curves(
     drawn, axes = grid(len(panels), min(len(panels), 3), width, 1.7)
     series = list(dict.fromkeys(name for each in panels.values() for name in each))
     for (heading, lines), place in zip(panels.items(), axes, strict=False):
-        place.set_xscale("log")
+        _logarithmic(place)
         place.set_title(broken(heading, 26), fontsize=7.5, color=INK, parse_math=False)
         place.set_ylim(-0.04, 1.04)
         place.grid(color=FAINT, linewidth=0.6)
@@ -168,6 +191,20 @@ def curves(
     handles = [_mark(name, SHAPES[i % 10], HUES[i % 10]) for i, name in enumerate(series)]
     _below(drawn, handles + ([_line("published", ":", MUTED)] if levels else []))
     return drawn
+
+
+def _reach(values: Iterable[Mapping[str, float]]) -> tuple[float, float]:
+    """From 0 to 1 and to whatever is beyond, with a margin."""
+    every = [0.0, 1.0, *(value for each in values for value in each.values())]
+    margin = 0.04 * (max(every) - min(every))
+    return min(every) - margin, max(every) + margin
+
+
+def _logarithmic(axes: Any) -> None:
+    """A logarithmic axis whose numbers are plain text."""
+    axes.set_xscale("log")
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _diamond(axes: Any, x: float, y: float) -> None:
@@ -184,11 +221,6 @@ def _powers(axes: Any) -> None:
     axes.set_xticks(ticks, [f"{10.0**t:.2g}" if abs(t) < 3 else f"1e{t:+.3g}" for t in ticks], parse_math=False)
 
 
-def log_of(value: float) -> float:
-    """The logarithm to the base 10; of zero, none."""
-    return log10(value) if value > 0 else float("nan")
-
-
 def _patch(name: str, colour: str) -> Any:
     from matplotlib.patches import Patch
 
@@ -201,7 +233,7 @@ def _mark(name: str, shape: str, colour: str) -> Any:
     return Line2D([], [], color=colour, marker=shape, markersize=4, linewidth=0, label=name)
 
 
-def _line(name: str, style: str, colour: str) -> Any:
+def _line(name: str, style: Literal["-", ":"], colour: str) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=colour, linestyle=style, linewidth=1.2, label=name)

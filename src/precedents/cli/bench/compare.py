@@ -22,8 +22,8 @@ def compare(
 ) -> None:
     """Compares the records with the published numbers: each agrees, differs with a named cause, or is open.
 
-    A cause is named when a recorded variant of the metric or the criterion gives the published value. With --out,
-    every cell is in comparison.csv, and the tables are in comparison.md and comparison.html.
+    A cause is named when a recorded variant of the metric or the criterion gives the published value. With
+    --out, every cell is in comparison.csv, and the tables are in comparison.md and comparison.html.
 
     Examples:
       $ precedents bench compare
