@@ -141,7 +141,7 @@ def write(folder: Path, settings: tuple[str, ...] = SETTINGS) -> Path:
     for setting in settings:
         written(folder, setting, lines(setting))
     costs = [
-        {"setting": setting, "repeat": 0, "metric": metric, "seconds": 0.01 * 2**i, "what": "all criteria"}
+        {"setting": setting, "repeat": 0, "piece": ["outcome", metric, CRITERIA[1]], "seconds": 0.01 * 2**i}
         for setting in settings
         for i, metric in enumerate(FORMS)
     ]

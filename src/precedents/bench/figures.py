@@ -194,7 +194,7 @@ def _residuals(found: Sequence[Findings]) -> Iterator[Drawing]:
 def _umap(found: Sequence[Findings]) -> Iterator[Drawing]:
     panels = {}
     for each in found:
-        for first in each.of("umap")[:1]:
+        for first in filter(None, each.of("umap")[:1]):
             subclass, superclass = ([str(name) for name in first[k]] for k in ("subclass", "superclass"))
             panels[each.setting] = first["xy"], subclass, superclass
     if panels:
@@ -252,10 +252,12 @@ def _damping(found: Sequence[Findings]) -> Iterator[Drawing]:
 
 
 def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:
+    """Outcomes by all criteria together."""
     sums: dict[tuple[str, str], dict[int, float]] = {}
     for each in spent:
-        repeats = sums.setdefault((each.metric, each.setting), {})
-        repeats[each.repeat] = repeats.get(each.repeat, 0.0) + each.seconds
+        if each.piece[0] == "outcome":
+            repeats = sums.setdefault((each.piece[1], each.setting), {})
+            repeats[each.repeat] = repeats.get(each.repeat, 0.0) + each.seconds
     metrics = sorted({metric for metric, _ in sums}, key=lambda name: [*FORMS, name].index(name))
     values = {
         (titled(metric), "seconds"): {s: fmean(sums[m, s].values()) for m, s in sums if m == metric}
@@ -263,9 +265,9 @@ def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:
     }
     if values:
         caption = (
-            "Seconds for a metric by all criteria, on average over the repeats; what several metrics share "
+            "Seconds for a metric by all criteria, on average over the repeats; what several metrics share, "
+            "and the training of the models, counts where it was first needed."
         )
-        caption += "counts where it was first needed."
         yield Drawing("costs", "Cost", caption, partial(plots.dots, values, "seconds", log=True))
 
 

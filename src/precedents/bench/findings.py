@@ -2,7 +2,7 @@
 
 DATASET-MODEL.jsonl   a header {"format": 1, "setting": "mnist/cnn", "protocol": {...}, ...}, then one line
                       {"repeat": 0, "piece": [names], "value": anything} for each finished piece
-costs.jsonl           {"setting": ..., "repeat": ..., "metric": ..., "seconds": ..., "what": ...}
+costs.jsonl           {"setting": "mnist/cnn", "repeat": 0, "piece": [names], "seconds": 1.5}
 
 A last line without its end is still being written, or was cut short by a kill: it is left out.
 """
@@ -62,8 +62,9 @@ class Findings:
         return [found[repeat] for repeat in sorted(found)]
 
     def under(self, kind: str) -> dict[str, list[Any]]:
-        """The values of all pieces (kind, name), by name."""
-        return {piece[1]: self.of(*piece) for piece in self.pieces if len(piece) == 2 and piece[0] == kind}
+        """The values of all pieces (kind, name), by name; empty ones, of what has no meaning, are left out."""
+        found = {piece[1]: self.of(*piece) for piece in self.pieces if len(piece) == 2 and piece[0] == kind}
+        return {name: kept for name, values in found.items() if (kept := [value for value in values if value])}
 
     def outcome(self, metric: str, criterion: str) -> Estimate | None:
         """How a metric did by a criterion, if it was tried."""
@@ -106,13 +107,12 @@ class Findings:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds that a metric took in one repeat."""
+    """Seconds that a piece of work took."""
 
     setting: str
     repeat: int
-    metric: str
+    piece: Piece
     seconds: float
-    what: str = ""
 
 
 def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findings]:
@@ -134,11 +134,7 @@ def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findin
 def costs(folder: Path) -> list[Cost]:
     """What the work took, as far as it is recorded."""
     file = folder / COSTS
-    known = Cost.__dataclass_fields__
-    return [
-        _made(lambda line: Cost(**{key: line[key] for key in line if key in known}), line, file, i)
-        for i, line in (_lines(file) if file.exists() else ())
-    ]
+    return [_made(_cost, line, file, i) for i, line in (_lines(file) if file.exists() else ())]
 
 
 def _place(found: Findings) -> tuple[int, str]:
@@ -167,6 +163,12 @@ def _record(line: Mapping[str, Any]) -> tuple[Piece, int, Any]:
         if not (least <= value["mean"] <= 1 and value["count"] > 0):
             raise ValueError(value)
     return piece, int(line["repeat"]), value
+
+
+def _cost(line: Mapping[str, Any]) -> Cost:
+    return Cost(
+        str(line["setting"]), int(line["repeat"]), tuple(map(str, line["piece"])), float(line["seconds"])
+    )
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:

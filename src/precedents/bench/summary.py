@@ -59,13 +59,12 @@ def grids(comparison: Comparison) -> list[Grid]:
 
 
 def brief(comparison: Comparison) -> list[Grid]:
-    """What is printed: counts, Fisher rows, the largest open differences, targets, ours where none is published."""
+    """What is printed: counts, Fisher rows, the largest open differences, targets, and ours alone."""
     made = []
     if comparison.cells:
         every = _listed(comparison, "open", OPEN)
-        more = (
-            [f"{len(every.rows) - MOST} more in comparison.md, with --out."] if len(every.rows) > MOST else []
-        )
+        hidden = len(every.rows) - MOST
+        more = [f"{hidden} more in comparison.md, with --out."] if hidden > 0 else []
         shown = replace(every, rows=every.rows[:MOST], notes=more)
         made = [_counted(comparison), _fisher(comparison), shown, _targets(comparison)]
     return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]

@@ -12,7 +12,7 @@ from precedents.cli.bench._options import Records, Settings, written
 
 
 def compare(
-    records: Records = Path("bench"),
+    records: Records = Path("results"),
     out: Annotated[
         Path | None, Option(metavar="FOLDER", help="Write Markdown, CSV and HTML there.", show_default=False)
     ] = None,

@@ -12,7 +12,7 @@ from precedents.cli.bench._options import Records, Settings, written
 
 
 def figures(
-    records: Records = Path("bench"),
+    records: Records = Path("results"),
     out: Annotated[Path, Option(metavar="FOLDER", help="Where the files go.")] = Path("figures"),
     settings: Settings = None,
     quiet: Quiet = False,
@@ -23,7 +23,7 @@ def figures(
 
     Examples:
       $ precedents bench figures --settings digits/logreg
-      $ precedents bench figures --records bench --out pages --settings digits/logreg
+      $ precedents bench figures --records results --out pages --settings digits/logreg
 
     """
     with reporting(quiet, "Interrupted: the files written so far are whole."):

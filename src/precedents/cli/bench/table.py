@@ -12,7 +12,7 @@ from precedents.cli.bench._options import Records, Settings, written
 
 
 def table(
-    records: Records = Path("bench"),
+    records: Records = Path("results"),
     out: Annotated[
         Path | None, Option(metavar="FOLDER", help="Write Markdown, CSV and HTML there.", show_default=False)
     ] = None,
@@ -35,7 +35,7 @@ def table(
     Examples:
       $ precedents bench table
       $ precedents bench table --test identical_class --settings digits/logreg
-      $ precedents bench table --records bench --out tables
+      $ precedents bench table --records results --out tables
 
     """
     with reporting(quiet) as say:
