@@ -46,12 +46,11 @@ class Grid:
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         """As many columns beside each other as there is room for; the rest below, with the names again."""
-        from rich.padding import Padding
         from rich.text import Text
 
         yield Text(visible(self.title), style="bold")
         yield from (_table(self, columns) for columns in _fitting(self, options.max_width))
-        yield from (Padding(Text(visible(note), style="dim"), (0, 0, 0, 0)) for note in self.notes)
+        yield from (Text(visible(note), style="dim") for note in self.notes)
         yield Text("")
 
     def markdown(self) -> str:
