@@ -40,12 +40,8 @@ def test_columns_that_do_not_fit_come_below(width, tables) -> None:
 
 
 def test_numbers_have_a_real_minus_and_no_negative_zero() -> None:
-    assert [number(-0.126), number(-0.001), signed(-0.001), signed(-0.2, 1)] == [
-        "−0.13",
-        "0.00",
-        "+0.00",
-        "−0.2",
-    ]
+    assert [number(-0.126), number(-0.001)] == ["−0.13", "0.00"]
+    assert [signed(-0.001), signed(-0.2, 1)] == ["+0.00", "−0.2"]
     assert [spread(0.5, None), spread(0.5, 0.25)] == ["0.50", "0.50 ± 0.25"]
 
 

@@ -67,6 +67,15 @@ def test_few_repeats_spread_as_far_as_the_published_ones(repeats) -> None:
     )
 
 
+def test_a_published_deviation_that_cannot_be_is_replaced_by_ours() -> None:
+    known, unknown = (
+        deviations(estimate(0.5, 0.03), Published(0.3, 0.0), rate=False, spread=spread)
+        for spread in (True, False)
+    )
+    assert known == pytest.approx(0.2 / math.hypot(0.03, ROUNDING, ROUNDING))
+    assert unknown == pytest.approx(0.2 / math.hypot(0.03, 0.03, ROUNDING))
+
+
 def test_all_right_agrees_with_all_right() -> None:
     assert abs(deviations(estimate(0.998), Published(1.0, 0.0), rate=True)) < 2
 
@@ -160,7 +169,7 @@ def test_grad_cos_is_held_to_its_target(comparison, tmp_path) -> None:
     assert set(comparison.closeness()) == {SETTING, "vehicle/logreg"}
     assert "GC is within 0.03 of the published value in 2 of 2 settings." in " ".join(sentences(comparison))
     far = compared(tmp_path, recorded.outcome(0, "cos_grad", "identical_class", 0.95))
-    assert "0 of 1 settings; not in: mnist/cnn −0.040." in " ".join(sentences(far))
+    assert "0 of 1 setting; not in: mnist/cnn −0.040." in " ".join(sentences(far))
 
 
 def texts(grid) -> str:

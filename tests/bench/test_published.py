@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from precedents.bench.published import CRITERIA, published, published_models
+from precedents.bench.published import CRITERIA, published, published_models, without_spread
 from precedents.bench.tables import overview
 from precedents.names import FORMS
 
@@ -14,6 +14,12 @@ def test_all_numbers_of_the_five_tables_are_there() -> None:
     assert {metric for _, _, metric in cells} == set(FORMS)
     assert len({setting for _, setting, _ in cells}) == 13
     assert all(-1 <= cell.mean <= 1 and 0 <= cell.std < 1 for cell in cells.values())
+
+
+def test_six_columns_have_no_spread_at_all() -> None:
+    trec = {(f"identical_class{k}", f"trec/{model}") for k in ("", "(k=10)") for model in ("logreg", "bilstm")}
+    vehicle = {("identical_subclass(k=10)", f"vehicle/{model}") for model in ("logreg", "mlp")}
+    assert without_spread() == trec | vehicle
 
 
 def test_names_of_the_tables_are_those_of_the_metrics() -> None:

@@ -54,7 +54,7 @@ def test_one_repeat_is_shown_without_a_deviation_and_fewer_repeats_are_named(tmp
     rows = {row[0].text: row[1] for row in table("identical_class", findings(tmp_path)).grid().entries}
     assert rows["repeats"].text == "2"
     assert (rows["cos_grad (GC)"].text, rows["cos_grad (GC)"].under) == ("0.60 ± 0.14", ())
-    assert (rows["dot_grad (GD)"].text, rows["dot_grad (GD)"].under) == ("0.50", ("1 repeats",))
+    assert (rows["dot_grad (GD)"].text, rows["dot_grad (GD)"].under) == ("0.50", ("1 repeat",))
 
 
 def test_the_overview_is_over_the_papers_settings(found) -> None:

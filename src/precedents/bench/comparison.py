@@ -3,7 +3,8 @@
 A difference is measured in combined standard deviations, sqrt(s1^2 + s2^2 + r^2): s1 of ours and s2 of the
 published repeats, r of the rounding to two printed digits. Neither s is taken to be smaller than r, nor, for a
 success rate, than the spread of a rate over that many cases; and a standard deviation over fewer than five
-repeats is not taken to be smaller than the published one. Up to two combined standard deviations agree.
+repeats is not taken to be smaller than the published one. Where a whole published column has standard deviations
+of 0.00, which ten repeats cannot give, ours stand in for them. Up to two combined standard deviations agree.
 
 A cause is named when a variant of the metric or the criterion, recorded from the same models, agrees with the
 published value where ours does not.
@@ -12,13 +13,14 @@ published value where ours does not.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import hypot
 from typing import Any, final
 
 import numpy as np
 
 from precedents.bench.findings import Estimate, Findings
-from precedents.bench.published import CRITERIA, Published, published
+from precedents.bench.published import CRITERIA, Published, published, without_spread
 from precedents.bench.tables import Cell, of_paper, plain, rounded
 from precedents.names import FORMS
 
@@ -169,9 +171,9 @@ class Comparison:
 def compare(found: Sequence[Findings]) -> Comparison:
     """Every published cell of the settings that have records."""
     theirs = published()
-    known = of_paper(found)
+    known, flat = of_paper(found), without_spread()
     cells = [
-        _compared(each, criterion, metric, cell)
+        _compared(each, criterion, metric, cell, (criterion, setting) not in flat)
         for each in known
         for (criterion, setting, metric), cell in theirs.items()
         if setting == each.setting
@@ -185,14 +187,16 @@ def compare(found: Sequence[Findings]) -> Comparison:
     return Comparison(cells, orders, [each for each in found if each not in known])
 
 
-def deviations(ours: Estimate, theirs: Published, rate: bool) -> float:
-    """The difference in combined standard deviations; see above."""
-    first = (ours.std or 0.0) if ours.repeats >= FEW else max(ours.std or 0.0, theirs.std)
+def deviations(ours: Estimate, theirs: Published, rate: bool, spread: bool = True) -> float:
+    """The difference in combined standard deviations; see above. `spread`: whether the published one is known."""
+    own = ours.std or 0.0
+    first = own if ours.repeats >= FEW else max(own, theirs.std)
+    second = theirs.std if spread else max(own, theirs.std)
     floors = [ROUNDING, ROUNDING]
     if rate:
         cases = ours.cases or CASES
         floors = [max(ROUNDING, _sampling(ours.mean, cases)), max(ROUNDING, _sampling(theirs.mean, CASES))]
-    combined = hypot(max(first, floors[0]), max(theirs.std, floors[1]), ROUNDING)
+    combined = hypot(max(first, floors[0]), max(second, floors[1]), ROUNDING)
     return (ours.mean - theirs.mean) / combined
 
 
@@ -212,16 +216,17 @@ def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str
                     yield name, other
 
 
-def _compared(found: Findings, criterion: str, metric: str, theirs: Published) -> Compared:
+def _compared(found: Findings, criterion: str, metric: str, theirs: Published, spread: bool) -> Compared:
     rate = not criterion.startswith("model_randomization")
+    measured = partial(deviations, theirs=theirs, rate=rate, spread=spread)
     ours = found.outcome(metric, criterion)
     cell = Cell(ours, theirs, found.missing(metric, criterion))
     others = [
-        Variant(name, other, estimate, deviations(estimate, theirs, rate))
+        Variant(name, other, estimate, measured(estimate))
         for name, other in variants(found, metric, criterion)
         if (estimate := found.outcome(name, other))
     ]
-    return Compared(found.setting, criterion, metric, cell, ours and deviations(ours, theirs, rate), others)
+    return Compared(found.setting, criterion, metric, cell, ours and measured(ours), others)
 
 
 def _order(cells: Sequence[Compared]) -> Order | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from precedents.bench.findings import Cost, Findings
 from precedents.bench.published import published
 from precedents.bench.summary import SHARED
-from precedents.bench.tables import RATES, TITLES, of_paper, overview, table, titled
+from precedents.bench.tables import RATES, TITLES, counted, of_paper, overview, table, titled
 from precedents.names import FORMS
 from precedents.views import figures, plots
 from precedents.views.plots import Bar
@@ -100,7 +100,7 @@ def _randomization(found: Sequence[Findings]) -> Iterator[Drawing]:
             nulls = [o.nulls for m in FORMS if (o := each.outcome(m, "model_randomization")) and o.nulls]
             null = nulls[0][0] if nulls else None
             caption = (
-                f"Model randomization in {each.setting}, over {each.repeats} repeats. The band is the null "
+                f"Model randomization in {each.setting}, over {counted(each.repeats, 'repeat')}. The band is the null "
                 "interval over the training instances."
             )
             draw = partial(figures.boxes, bars, null=null)
@@ -120,9 +120,7 @@ def _success(found: Sequence[Findings]) -> Iterator[Drawing]:
                         ours and ours.mean, ours and ours.std, theirs and theirs.mean, ours and ours.chance
                     )
         if any(bar.value is not None for bar in values.values()):
-            caption = (
-                f"Success rates in {each.setting}: over {each.repeats} repeats, as published, and by chance."
-            )
+            caption = f"Success rates in {each.setting}: over {counted(each.repeats, 'repeat')}, as published, and by chance."
             yield Drawing(f"success-{_file(each)}", "Success rates", caption, partial(plots.bars, values))
 
 

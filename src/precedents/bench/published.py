@@ -52,6 +52,17 @@ def published() -> dict[tuple[str, str, str], Published]:
     }
 
 
+def without_spread() -> set[tuple[str, str]]:
+    """Columns, by criterion and setting, in which every printed standard deviation is 0.00.
+
+    Ten repeats cannot have such rates: they differ by more when only the cases are drawn anew.
+    """
+    spreads: dict[tuple[str, str], float] = {}
+    for (criterion, setting, _), cell in published().items():
+        spreads[criterion, setting] = max(spreads.get((criterion, setting), 0.0), cell.std)
+    return {column for column, largest in spreads.items() if largest == 0}
+
+
 def published_models() -> dict[tuple[str, str], PublishedModel]:
     """The models by criterion and setting."""
     found: dict[tuple[str, str], dict[str, str]] = {}

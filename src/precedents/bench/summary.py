@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from precedents.bench.comparison import CLOSE, FISHER, LIMIT, ORDER, STATUSES, Compared, Comparison
 from precedents.bench.findings import Estimate, Findings
-from precedents.bench.published import CRITERIA
-from precedents.bench.tables import titled
+from precedents.bench.published import CRITERIA, without_spread
+from precedents.bench.tables import counted, titled
 from precedents.names import FORMS
 from precedents.views.grid import NONE, Entry, Grid, number, signed, spread
 
@@ -30,7 +30,7 @@ def sentences(comparison: Comparison) -> list[str]:
         counts = comparison.counts()
         compared = sum(counts.values()) - counts["missing"]
         text = (
-            f"{compared} published numbers in {len(settings)} settings are compared: {counts['agrees']} agree, "
+            f"{compared} published numbers in {counted(len(settings), 'setting')} are compared: {counts['agrees']} agree, "
             f"{counts['differs']} differ with a named cause, {counts['open']} are open; "
             f"{counts['missing']} more have no number of ours."
         )
@@ -77,7 +77,7 @@ def alone(found: Findings) -> Grid:
         [titled(metric), *(_estimate(found.outcome(metric, criterion)) for criterion in criteria)]
         for metric in sorted(found.tried(), key=lambda name: [*FORMS, name].index(name))
     ]
-    notes = [f"{found.repeats} repeats, mean ± std. The paper has no numbers of this setting."]
+    notes = [f"{counted(found.repeats, 'repeat')}, mean ± std. The paper has no numbers of this setting."]
     return Grid(f"{found.setting}: ours alone", ["metric", *(_lined(c) for c in criteria)], rows, notes)
 
 
@@ -88,7 +88,7 @@ def _closeness(comparison: Comparison) -> str:
         return ""
     listed = ", ".join(f"{name} {signed(cell.difference or 0, 3)}" for name, cell in far.items())
     return (
-        f"Identical class by GC is within {CLOSE} of the published value in {of - len(far)} of {of} settings"
+        f"Identical class by GC is within {CLOSE} of the published value in {of - len(far)} of {counted(of, 'setting')}"
         + (f"; not in: {listed}." if far else ".")
     )
 
@@ -116,8 +116,20 @@ def _counted(comparison: Comparison) -> Grid:
     every = [_count(comparison.counts(criterion=criterion)) for criterion in CRITERIA.values()]
     rows.append(["all", *every, _count(comparison.counts())])
     headings = ["setting", *(_lined(criterion) for criterion in CRITERIA.values()), "all"]
-    notes = ["Published cells that agree / differ with a named cause / are open.", MEASURE]
+    notes = ["Published cells that agree / differ with a named cause / are open.", MEASURE, *_flat(comparison)]
     return Grid("Cells by status", headings, rows, notes)
+
+
+def _flat(comparison: Comparison) -> list[str]:
+    """Published columns whose standard deviations cannot be over repeats."""
+    here = {(each.criterion, each.setting) for each in comparison.cells if each.cell.ours}
+    columns = [f"{setting} {criterion}" for criterion, setting in sorted(without_spread() & here)]
+    if not columns:
+        return []
+    told = (
+        "Every published standard deviation is 0.00, which ten repeats cannot give, so that ours stand in for "
+    )
+    return [f"{told}them, in: {', '.join(columns)}."]
 
 
 def _count(counts: dict[str, int]) -> Entry:

@@ -119,7 +119,7 @@ class Overview:
                 "published,\nall settings",
             ]
         note = (
-            f"Ours over {settings} settings. Randomization: failed if the mean correlation exceeds {FAIL} in "
+            f"Ours over {counted(settings, 'setting')}. Randomization: failed if the mean correlation exceeds {FAIL} in "
             "any setting; the largest one is below. Success rates: mean ± std over settings and repeats; the "
             "published ones are computed from the published tables in the same way."
         )
@@ -204,6 +204,11 @@ def titled(metric: str) -> str:
     return f"{metric} ({SHORT[metric]})" if metric in SHORT else metric
 
 
+def counted(count: int, noun: str) -> str:
+    """1 repeat, 2 repeats."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def plain(cell: Cell) -> dict[str, Any]:
     """A cell as plain values; numbers with as many digits as they are worth."""
     ours, theirs = cell.ours, cell.published
@@ -261,7 +266,7 @@ def _beside(cell: Cell, repeats: int | None = None) -> Entry:
     if cell.difference is not None:
         under.append(signed(cell.difference))
     if repeats is not None and cell.ours.repeats != repeats:
-        under.append(f"{cell.ours.repeats} repeats")
+        under.append(counted(cell.ours.repeats, "repeat"))
     return Entry(spread(cell.ours.mean, cell.ours.std), tuple(under))
 
 
