@@ -4,9 +4,7 @@ It holds a copy of the module in eval mode, so the user's own comes back untouch
 and may be trained on without changing explanations that were asked for before.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,8 +21,11 @@ from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
 from precedents.layout import laid_out, layout, store
 from precedents.runtime.kept import Kept
 from precedents.runtime.memory import NUMBER, Budget
+from precedents.trace import Tap, Trace, flat, traced, watched
 
 Vectorise = Callable[[Inputs], Tensor]
+
+DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
 
 
 Work = TypeVar("Work", bound=Callable[..., Any])
@@ -33,15 +34,6 @@ Work = TypeVar("Work", bound=Callable[..., Any])
 def gradients_on(work: Work) -> Work:
     """Makes a function record gradients, whatever mode its caller is in."""
     return torch.inference_mode(mode=False)(torch.enable_grad()(work))
-
-
-@dataclass(frozen=True)
-class Tap:
-    """A place in the network: what a module receives, or what it returns, at one of its calls."""
-
-    module: str
-    call: int
-    returned: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +77,7 @@ class Classifier:
         batch = train.take([0, min(1, len(train) - 1)])
         draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
         logits = laid_out(copy, lambda: draft.logits(batch.inputs), _first_look(draft, batch.inputs))
-        trace = _traced(draft, batch.inputs)
+        trace = traced(copy, lambda: draft.logits(batch.inputs))
         last = _last(logits, trace)
         model = replace(
             draft,
@@ -187,20 +179,20 @@ class Classifier:
         if not self.taps:
             raise NotApplicable("The model is linear: it has no hidden layer.")
         seen: dict[Tap, Any] = {}
-        with _hooks(self.module, {tap.module for tap in self.taps}, seen.__setitem__):
+        with watched(self.module, {tap.module for tap in self.taps}, seen.__setitem__):
             self.logits(inputs)
         count = next(leaves(inputs)).shape[0]
         missing = [tap.module for tap in self.taps if tap not in seen]
         if missing:
             raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
-        return [_flat(seen[tap], count, self.module.get_submodule(tap.module), tap) for tap in self.taps]
+        return [flat(seen[tap], count, self.module.get_submodule(tap.module), tap) for tap in self.taps]
 
     @torch.no_grad()
     def received(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the Linear that returns the logits receives [b, d], and the logits [b, classes]; float64."""
         assert self.last is not None
         seen: dict[Tap, Any] = {}
-        with _hooks(self.module, {self.last}, seen.__setitem__):
+        with watched(self.module, {self.last}, seen.__setitem__):
             logits = self.finite_logits(batch)
         return seen[Tap(self.last, 0, returned=False)].double().cpu(), logits
 
@@ -221,7 +213,7 @@ class Classifier:
         copy = deepcopy(self.module)
         store(copy, torch.contiguous_format)  # numbers are drawn in the order in which they are stored
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(seed)
+            torch.manual_seed(DRAWS + seed)
             for module in copy.modules():
                 reset = getattr(module, "reset_parameters", getattr(module, "_reset_parameters", None))
                 if callable(reset):
@@ -241,12 +233,6 @@ class Classifier:
     def doubled(self) -> "Classifier":
         """The same classifier in float64."""
         return replace(self, module=deepcopy(self.module).double())
-
-
-@dataclass(frozen=True)
-class _Trace:
-    hidden: list[Tap]  # what layers with a weight matrix receive after the first such layer is done
-    linear: list[tuple[str, Tensor]]  # the calls of Linear modules with what they returned
 
 
 def _copy(module: nn.Module) -> nn.Module:
@@ -289,33 +275,7 @@ def _first_look(model: Classifier, inputs: Inputs) -> Tensor:
     return logits
 
 
-@torch.no_grad()
-def _traced(model: Classifier, inputs: Inputs) -> _Trace:
-    done = 0
-    trace = _Trace([], [])
-    heavy = {
-        name.partition(".parametrizations.")[0]  # a parametrized weight belongs to the layer
-        for name, module in model.module.named_modules()
-        if any(p.ndim >= 2 for p in module.parameters(recurse=False))
-    }
-
-    def note(tap: Tap, value: Any) -> None:
-        nonlocal done
-        module = model.module.get_submodule(tap.module)
-        recurrent = isinstance(module, nn.RNNBase)  # its last states are the layer, not what it receives
-        if tap.returned == recurrent and (done or recurrent):
-            trace.hidden.append(tap)
-        if tap.returned:
-            done += 1
-            if type(module) is nn.Linear:
-                trace.linear.append((tap.module, value))
-
-    with _hooks(model.module, heavy, note):
-        model.logits(inputs)
-    return trace
-
-
-def _last(logits: Tensor, trace: _Trace) -> str | None:
+def _last(logits: Tensor, trace: Trace) -> str | None:
     """The name of a Linear that is called once and returns the logits."""
     names = [name for name, _ in trace.linear]
     found = (name for name, value in trace.linear if torch.equal(value, logits) and names.count(name) == 1)
@@ -333,43 +293,3 @@ def _named(module: nn.Module, names: Sequence[str]) -> tuple[Tap, ...]:
         if name not in known:
             raise UnknownNameError("module of the model", name, known)
     return tuple(Tap(name, 0, returned=True) for name in names)
-
-
-@contextmanager
-def _hooks(module: nn.Module, names: set[str], note: Callable[[Tap, Any], None]) -> Iterator[None]:
-    """Reports what the named modules receive and return, call by call, while the context lasts."""
-    calls: dict[str, int] = defaultdict(int)
-    handles = []
-
-    def watch(name: str, part: nn.Module) -> None:
-        def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            value = args[0] if args else next(iter(kwargs.values()), None)
-            note(Tap(name, calls[name], returned=False), value)
-
-        def after(_: nn.Module, __: Any, value: Any) -> None:
-            note(Tap(name, calls[name], returned=True), value)
-            calls[name] += 1
-
-        handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
-        handles.append(part.register_forward_hook(after))
-
-    try:
-        for name in names:
-            watch(name, module.get_submodule(name))
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _flat(value: Any, count: int, module: nn.Module, tap: Tap) -> Tensor:
-    if isinstance(module, nn.RNNBase) and tap.returned:
-        state = value[1][0] if isinstance(value[1], tuple) else value[1]  # [layers * directions, b, d]
-        value = state.transpose(0, 1)
-    if not isinstance(value, Tensor) or value.ndim < 2 or len(value) != count:
-        got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise InputError(
-            f"The hidden layer {tap.module!r} gives {got} for {count} instances; its first axis must be the "
-            "instances. Name the hidden layers: hidden=['name of a module', ...]."
-        )
-    return value.flatten(1).cpu()

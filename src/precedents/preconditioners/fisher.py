@@ -132,6 +132,8 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
         "Use fewer training instances, a Fisher metric, or cosine:gradient/ekfac.",
     )
     if primal <= dual:
+        if not model.budget.keeps(NUMBER * p * p):
+            return whole(fisher_matrix(model, train), damping, kind)
         matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
     factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)

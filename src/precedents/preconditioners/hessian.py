@@ -11,7 +11,7 @@ from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
 from precedents.preconditioners._inverse import Inverse, Spectrum, absolute, spectrum
 from precedents.preconditioners.ekfac import InverseEKFAC
-from precedents.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost
+from precedents.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost, whole
 from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
@@ -51,6 +51,9 @@ class InverseHessian:
             key = ("gauss-newton", self.damping)
             return evidence.once(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
         hessian = evidence.once("hessian", lambda: _dense(evidence))
+        if evidence.model.head is not None:  # of a linear model: positive semidefinite
+            key = ("hessian inverse", self.damping)
+            return evidence.once(key, lambda: whole(hessian.clone(), self.damping, "exact Hessian"))
         values, vectors = evidence.once("hessian spectrum", lambda: spectrum(hessian))
         name = "exact Hessian" if kind == "exact" else "Gauss-Newton"
         ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
@@ -64,9 +67,10 @@ class InverseHessian:
             return InverseEKFAC(self.damping).cost(evidence, m)
         if kind == "gauss_newton" and model.head is None:
             return true_fisher_cost(evidence, m)
-        solved = 10.0 * p**3 + 2.0 * (n + m) * p * p
+        applied = 2.0 * (n + m) * p * p
         if model.head is not None:
-            return Cost(flops=n * p * p + solved, passes=1, bytes=_dense_bytes(p))
+            return Cost(flops=n * p * p + p**3 / 3 + applied, passes=1, bytes=_dense_bytes(p))
+        solved = 10.0 * p**3 + applied
         return Cost(flops=solved, passes=4 * p, bytes=_dense_bytes(p))
 
     def chosen(self, evidence: Evidence) -> Kind:
