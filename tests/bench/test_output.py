@@ -13,8 +13,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from bench import recorded
 from precedents.bench.comparison import compare
+from precedents.bench.figures import DAMPED, DAMPING
 from precedents.bench.findings import costs, findings
+from precedents.bench.gallery import gallery
 from precedents.bench.output import comparison_files, figure_files
+from precedents.paper import METRICS
 from precedents.views.pages import html
 
 SECTIONS = [
@@ -26,7 +29,7 @@ SECTIONS = [
     "Residuals",
     "Merged classes",
     "Stability",
-    "Damping of the influence function",
+    "Damping",
     "Cost",
     "Examples",
     "Tables and comparison",
@@ -36,9 +39,9 @@ SECTIONS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Records of two settings and all files made of them."""
+    """Records of a setting and all files made of them."""
     out = tmp_path_factory.mktemp("pages")
-    found = findings(recorded.write(out / "records", ("mnist/cnn", "digits/logreg")))
+    found = findings(recorded.write(out / "records", ("mnist/cnn",)))
     for name, text in figure_files(found, costs(out / "records")):
         (out / name).write_text(text, encoding="utf-8")
     return out
@@ -78,8 +81,7 @@ def test_labels_and_texts_of_the_records_are_escaped(folder) -> None:
 
 def test_what_is_no_image_is_not_shown_as_one(tmp_path) -> None:
     lines = recorded.lines("mnist/cnn")
-    gallery = lines[-1]["value"]["cases"][0]
-    gallery["shown"] = {"png": 'x" onerror="alert(1)'}
+    lines[-1]["value"]["cases"][0]["shown"] = {"png": 'x" onerror="alert(1)'}
     recorded.written(tmp_path, "mnist/cnn", lines)
     page = html(gallery(findings(tmp_path)))
     assert "data:image/png" in page
@@ -107,6 +109,24 @@ def test_the_comparison_has_every_cell(folder, tmp_path) -> None:
     assert len(files["comparison.csv"].splitlines()) == 91
     assert files["comparison.csv"] == (folder / "comparison.csv").read_text(encoding="utf-8")
     assert "dot:gradient/hessian(damping=1e-06)" in files["comparison.csv"]
+
+
+def test_the_damping_of_the_tables_is_the_metrics_own() -> None:
+    assert {METRICS[name].preconditioner.damping for name in ("dot_if", "cos_if", "dot_fisher")} == {DAMPING}
+
+
+@pytest.mark.parametrize(
+    ("form", "metric"),
+    [
+        ("dot:gradient/hessian(negative=keep, damping=1e-07)", "dot:gradient/hessian"),
+        ("dot:gradient/fisher(damping=0.1)", "dot:gradient/fisher"),
+        ("dot:gradient/fisher(kind=mean_gradient, damping=1e-10)", None),
+        ("dot:gradient/hessian", None),
+    ],
+)
+def test_variants_that_differ_in_damping_alone_are_points_of_a_curve(form, metric) -> None:
+    found = DAMPED.fullmatch(form)
+    assert (found and found["metric"]) == metric
 
 
 @pytest.mark.parametrize("width", [1280, 390])

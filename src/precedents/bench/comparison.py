@@ -3,8 +3,8 @@
 A difference is measured in combined standard deviations, sqrt(s1^2 + s2^2 + r^2): s1 of ours and s2 of the
 published repeats, r of the rounding to two printed digits. Neither s is taken to be smaller than r, nor, for a
 success rate, than the spread of a rate over that many cases; and a standard deviation over fewer than five
-repeats is not taken to be smaller than the published one. Where a whole published column has standard deviations
-of 0.00, which ten repeats cannot give, ours stand in for them. Up to two combined standard deviations agree.
+repeats is not taken to be smaller than the published one. Where every standard deviation of a published column
+is 0.00, which ten repeats cannot give, ours stand in for them. Up to two combined standard deviations agree.
 
 A cause is named when a variant of the metric or the criterion, recorded from the same models, agrees with the
 published value where ours does not.
@@ -188,7 +188,7 @@ def compare(found: Sequence[Findings]) -> Comparison:
 
 
 def deviations(ours: Estimate, theirs: Published, rate: bool, spread: bool = True) -> float:
-    """The difference in combined standard deviations; see above. `spread`: whether the published one is known."""
+    """The difference in combined standard deviations, see above; without `spread`, theirs is unknown."""
     own = ours.std or 0.0
     first = own if ours.repeats >= FEW else max(own, theirs.std)
     second = theirs.std if spread else max(own, theirs.std)

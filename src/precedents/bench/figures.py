@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAPER_NULL = 0.088  # that the paper prints for its 500 cases
-DAMPED = re.compile(r"(\w+):gradient/hessian\((?=.*damping=(?P<damping>[\d.e+-]+)).*\)")
+DAMPED = re.compile(r"(?P<metric>\w+:gradient/\w+)\((?:negative=\w+, )?damping=(?P<damping>[\d.e+-]+)\)")
+DAMPING = 1e-3  # of the metrics themselves
 RESIDUAL = "cosine:residual"
 SUCCESS = [criterion for criterion in TITLES if criterion != "model_randomization"]
 
@@ -100,8 +101,8 @@ def _randomization(found: Sequence[Findings]) -> Iterator[Drawing]:
             nulls = [o.nulls for m in FORMS if (o := each.outcome(m, "model_randomization")) and o.nulls]
             null = nulls[0][0] if nulls else None
             caption = (
-                f"Model randomization in {each.setting}, over {counted(each.repeats, 'repeat')}. The band is the null "
-                "interval over the training instances."
+                f"Model randomization in {each.setting}, over {counted(each.repeats, 'repeat')}. The band is "
+                "the null interval over the training instances."
             )
             draw = partial(figures.boxes, bars, null=null)
             yield Drawing(f"randomization-{_file(each)}", "Model randomization", caption, draw)
@@ -120,7 +121,8 @@ def _success(found: Sequence[Findings]) -> Iterator[Drawing]:
                         ours and ours.mean, ours and ours.std, theirs and theirs.mean, ours and ours.chance
                     )
         if any(bar.value is not None for bar in values.values()):
-            caption = f"Success rates in {each.setting}: over {counted(each.repeats, 'repeat')}, as published, and by chance."
+            over = counted(each.repeats, "repeat")
+            caption = f"Success rates in {each.setting}: over {over}, as published, and by chance."
             yield Drawing(f"success-{_file(each)}", "Success rates", caption, partial(plots.bars, values))
 
 
@@ -222,8 +224,8 @@ def _stability(found: Sequence[Findings]) -> Iterator[Drawing]:
 
 
 def _damping(found: Sequence[Findings]) -> Iterator[Drawing]:
-    """The success rates of IF, RIF and l2_if by the damping of the variants."""
-    names = {"dot": "dot_if", "cosine": "cos_if", "l2": "l2_if"}
+    """The success rates of metrics by the damping of their variants."""
+    names = {re.sub(r"\(.*", "", form): name for name, form in FORMS.items()}
     theirs = published()
     for criterion in SUCCESS:
         panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
@@ -231,22 +233,26 @@ def _damping(found: Sequence[Findings]) -> Iterator[Drawing]:
         for each in found:
             for form in each.tried(criterion):
                 damped = DAMPED.fullmatch(form)
+                metric = names.get(damped["metric"]) if damped else None
                 outcome = each.outcome(form, criterion)
-                if damped and outcome and float(damped["damping"]) > 0:
-                    metric = names[damped[1]]
-                    lines = panels.setdefault(titled(metric), {})
-                    lines.setdefault(each.setting, []).append((float(damped["damping"]), outcome.mean))
-                    if cell := theirs.get((criterion, each.setting, metric)):
-                        levels.setdefault(titled(metric), {})[each.setting] = cell.mean
+                if damped is None or metric is None or outcome is None:
+                    continue
+                line = panels.setdefault(titled(metric), {}).setdefault(each.setting, [])
+                if not line and (own := each.outcome(metric, criterion)):
+                    line.append((DAMPING, own.mean))
+                line.append((float(damped["damping"]), outcome.mean))
+                if cell := theirs.get((criterion, each.setting, metric)):
+                    levels.setdefault(titled(metric), {})[each.setting] = cell.mean
         ordered = {name: {s: sorted(points) for s, points in lines.items()} for name, lines in panels.items()}
         if ordered:
             caption = (
-                f"Damping of the Hessian, relative to the mean of its diagonal: {TITLES[criterion].lower()}. "
-                "Dotted: the published value of the setting with the same colour."
+                "Damping of the inverse matrix, relative to the mean of its diagonal, which is "
+                f"{DAMPING:g} in the tables. {TITLES[criterion]}. Dotted: the published value of the setting "
+                "with the same colour."
             )
             name = f"damping-{re.sub(r'[^a-z0-9]+', '-', criterion).strip('-')}"
             draw = partial(plots.curves, ordered, "damping", levels=levels)
-            yield Drawing(name, "Damping of the influence function", caption, draw)
+            yield Drawing(name, "Damping", caption, draw)
 
 
 def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:

@@ -1,25 +1,15 @@
-"""What the records of a bench say: values by setting, piece of work and repeat.
+"""What records say: values by setting, piece of work and repeat, and outcomes as estimates."""
 
-DATASET-MODEL.jsonl   a header {"format": 1, "setting": "mnist/cnn", "protocol": {...}, ...}, then one line
-                      {"repeat": 0, "piece": [names], "value": anything} for each finished piece
-costs.jsonl           {"setting": "mnist/cnn", "repeat": 0, "piece": [names], "seconds": 1.5}
-
-A last line without its end is still being written, or was cut short by a kill: it is left out.
-"""
-
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, final
 
+from precedents.bench import records
 from precedents.bench.published import published
+from precedents.bench.records import Piece, Records
 from precedents.errors import FormatError, InputError, UnknownNameError
-
-FORMAT = 1
-COSTS = "costs.jsonl"
-Piece = tuple[str, ...]
 
 
 @final
@@ -116,15 +106,10 @@ class Cost:
 
 
 def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findings]:
-    """The settings that have records in a folder, by name; or those of them that are wanted."""
-    if not folder.is_dir():
-        raise InputError(
-            f"There is no folder {folder}. Name one with records by --records, or: precedents bench run"
-        )
-    files = sorted(file for file in folder.glob("*.jsonl") if file.name != COSTS)
-    found = {each.setting: each for each in sorted(map(_findings, files), key=_place)}
+    """The settings that have records in a folder, in the paper's order; or those of them that are wanted."""
+    found = {each.setting: each for each in sorted(map(_findings, records.every(folder)), key=_place)}
     if not found:
-        raise InputError(f"{folder} has no records. Make some: precedents bench run --settings digits/logreg")
+        raise InputError(f"{folder} has no records. Make some: precedents bench run --settings digits/mlp")
     for name in settings or []:
         if name not in found:
             raise UnknownNameError("setting with records", name, found)
@@ -133,8 +118,10 @@ def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findin
 
 def costs(folder: Path) -> list[Cost]:
     """What the work took, as far as it is recorded."""
-    file = folder / COSTS
-    return [_made(_cost, line, file, i) for i, line in (_lines(file) if file.exists() else ())]
+    return [
+        Cost(str(line["setting"]), int(line["repeat"]), tuple(line["piece"]), float(line["seconds"]))
+        for line in records.costs(folder)
+    ]
 
 
 def _place(found: Findings) -> tuple[int, str]:
@@ -144,44 +131,22 @@ def _place(found: Findings) -> tuple[int, str]:
     return place, found.setting
 
 
-def _findings(file: Path) -> Findings:
-    lines = _lines(file)
-    _, header = next(lines, (1, {}))
-    if header.get("format") != FORMAT or not isinstance(header.get("setting"), str):
-        raise FormatError(f"{file} does not begin with the header of records in the format {FORMAT}.")
+def _findings(recorded: Records) -> Findings:
     pieces: dict[Piece, dict[int, Any]] = {}
-    for i, line in lines:
-        piece, repeat, value = _made(_record, line, file, i)
+    for (repeat, piece), value in recorded.values.items():
+        if piece[0] == "outcome" and not _sound(piece, value):
+            place = f"repeat {repeat}, {', '.join(piece)}"
+            raise FormatError(f"{recorded.path}: {value!r} is no outcome; {place}. Delete its line.")
         pieces.setdefault(piece, {})[repeat] = value
-    return Findings(header["setting"], header, pieces)
+    return Findings(recorded.setting, recorded.header, pieces)
 
 
-def _record(line: Mapping[str, Any]) -> tuple[Piece, int, Any]:
-    piece, value = tuple(map(str, line["piece"])), line["value"]
-    if piece[:1] == ("outcome",) and "missing" not in value:
-        least = -1 if piece[2].startswith("model_randomization") else 0
-        if not (least <= value["mean"] <= 1 and value["count"] > 0):
-            raise ValueError(value)
-    return piece, int(line["repeat"]), value
-
-
-def _cost(line: Mapping[str, Any]) -> Cost:
-    return Cost(
-        str(line["setting"]), int(line["repeat"]), tuple(map(str, line["piece"])), float(line["seconds"])
-    )
-
-
-def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The lines that have an end, from 1."""
-    content = file.read_bytes()
-    for i, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), 1):
-        yield i, _made(lambda line: dict(json.loads(line)), line, file, i)
-
-
-def _made(make: Any, line: Any, file: Path, i: int) -> Any:
+def _sound(piece: Piece, value: Any) -> bool:
+    """Whether an outcome has a reason or numbers that it can have."""
+    if len(piece) != 3 or not isinstance(value, dict):
+        return False
+    least = -1 if piece[2].startswith("model_randomization") else 0
     try:
-        return make(line)
-    except (ValueError, TypeError, LookupError):
-        raise FormatError(
-            f"Line {i} of {file} is damaged. Delete that line: `precedents bench run` makes its piece again."
-        ) from None
+        return "missing" in value or bool(least <= value["mean"] <= 1 and value["count"] > 0)
+    except (KeyError, TypeError):
+        return False

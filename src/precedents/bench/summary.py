@@ -30,9 +30,9 @@ def sentences(comparison: Comparison) -> list[str]:
         counts = comparison.counts()
         compared = sum(counts.values()) - counts["missing"]
         text = (
-            f"{compared} published numbers in {counted(len(settings), 'setting')} are compared: {counts['agrees']} agree, "
-            f"{counts['differs']} differ with a named cause, {counts['open']} are open; "
-            f"{counts['missing']} more have no number of ours."
+            f"{compared} published numbers in {counted(len(settings), 'setting')} are compared: "
+            f"{counts['agrees']} agree, {counts['differs']} differ with a named cause, {counts['open']} are "
+            f"open; {counts['missing']} more have no number of ours."
         )
         said += [text, _closeness(comparison), _orders(comparison)]
     if comparison.without:
@@ -87,10 +87,8 @@ def _closeness(comparison: Comparison) -> str:
     if not of:
         return ""
     listed = ", ".join(f"{name} {signed(cell.difference or 0, 3)}" for name, cell in far.items())
-    return (
-        f"Identical class by GC is within {CLOSE} of the published value in {of - len(far)} of {counted(of, 'setting')}"
-        + (f"; not in: {listed}." if far else ".")
-    )
+    held = f"{of - len(far)} of {counted(of, 'setting')}" + (f"; not in: {listed}." if far else ".")
+    return f"Identical class by GC is within {CLOSE} of the published value in {held}"
 
 
 def _orders(comparison: Comparison) -> str:
@@ -126,10 +124,8 @@ def _flat(comparison: Comparison) -> list[str]:
     columns = [f"{setting} {criterion}" for criterion, setting in sorted(without_spread() & here)]
     if not columns:
         return []
-    told = (
-        "Every published standard deviation is 0.00, which ten repeats cannot give, so that ours stand in for "
-    )
-    return [f"{told}them, in: {', '.join(columns)}."]
+    told = "Every published standard deviation is 0.00, which ten repeats cannot give; ours stand in for them"
+    return [f"{told}: {', '.join(columns)}."]
 
 
 def _count(counts: dict[str, int]) -> Entry:

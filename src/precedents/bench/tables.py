@@ -119,9 +119,9 @@ class Overview:
                 "published,\nall settings",
             ]
         note = (
-            f"Ours over {counted(settings, 'setting')}. Randomization: failed if the mean correlation exceeds {FAIL} in "
-            "any setting; the largest one is below. Success rates: mean ± std over settings and repeats; the "
-            "published ones are computed from the published tables in the same way."
+            f"Ours over {counted(settings, 'setting')}. Randomization: failed if the mean correlation exceeds "
+            f"{FAIL} in any setting; the largest one is below. Success rates: mean ± std over settings and "
+            "repeats; the published ones are computed from the published tables in the same way."
         )
         return Grid("Overview", headings, rows, [note])
 
