@@ -7,7 +7,7 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from precedents.bench.findings import Cost, Findings
+from precedents.bench.findings import Cost, Estimate, Findings
 from precedents.bench.published import published
 from precedents.bench.summary import SHARED
 from precedents.bench.tables import RATES, TITLES, counted, of_paper, overview, table, titled
@@ -177,7 +177,9 @@ def _residuals(found: Sequence[Findings]) -> Iterator[Drawing]:
             draw = partial(plots.strips, values, "cosine")
             yield Drawing(f"residuals-{_file(each)}", "Residuals", caption, draw)
     bars = {
-        (setting.setting, f"{name}: {criterion}"): Bar(outcome.mean, outcome.std, None, outcome.chance)
+        (setting.setting, f"{name}: {criterion}"): Bar(
+            outcome.mean, outcome.std, None, _known(outcome, criterion)
+        )
         for criterion in RATES
         for name, metric in (("residuals", RESIDUAL), ("GC", "cos_grad"))
         for setting in found
@@ -189,6 +191,14 @@ def _residuals(found: Sequence[Findings]) -> Iterator[Drawing]:
             "class, but are at chance for the subclass; what GC knows of subclasses comes from the features."
         )
         yield Drawing("residuals", "Residuals", caption, partial(plots.bars, bars))
+
+
+def _known(outcome: Estimate, criterion: str) -> float | None:
+    """The chance of who knows the class that a model was trained on: half of all have it, if subclasses "
+    "count.
+    """
+    known = 2 if criterion == "identical_subclass" else 1
+    return None if outcome.chance is None else min(known * outcome.chance, 1.0)
 
 
 def _umap(found: Sequence[Findings]) -> Iterator[Drawing]:
@@ -259,13 +269,13 @@ def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:
     """Outcomes by all criteria together."""
     sums: dict[tuple[str, str], dict[int, float]] = {}
     for each in spent:
-        if each.piece[0] == "outcome":
+        if each.piece[0] == "outcome" and each.piece[1] in FORMS:
             repeats = sums.setdefault((each.piece[1], each.setting), {})
             repeats[each.repeat] = repeats.get(each.repeat, 0.0) + each.seconds
-    metrics = sorted({metric for metric, _ in sums}, key=lambda name: [*FORMS, name].index(name))
     values = {
         (titled(metric), "seconds"): {s: fmean(sums[m, s].values()) for m, s in sums if m == metric}
-        for metric in metrics
+        for metric in FORMS
+        if any(metric == m for m, _ in sums)
     }
     if values:
         caption = (

@@ -202,8 +202,11 @@ def _reach(values: Iterable[Mapping[str, float]]) -> tuple[float, float]:
 
 def _logarithmic(axes: Any) -> None:
     """A logarithmic axis whose numbers are plain text."""
+    from matplotlib.ticker import LogLocator
+
     axes.set_xscale("log")
     axes.minorticks_off()
+    axes.xaxis.set_major_locator(LogLocator(numticks=5))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
