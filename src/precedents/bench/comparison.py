@@ -86,12 +86,7 @@ class Compared:
 
     def named(self, variant: Variant) -> str:
         """What of the variant is other than in the table."""
-        parts = []
-        if variant.metric != self.metric:
-            parts.append(variant.metric)
-        if variant.criterion != self.criterion:
-            parts.append(variant.criterion)
-        return " by ".join(parts)
+        return variant.metric if variant.metric != self.metric else variant.criterion
 
     def record(self) -> dict[str, Any]:
         """As plain values."""
@@ -208,12 +203,13 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str, str]]:
-    """Recorded pairs of a metric and a criterion that differ from the given ones in settings alone."""
+    """Recorded pairs of a metric and a criterion, one of which differs from the given one, in settings alone."""
+    for name in found.tried(criterion):
+        if name != metric and _parts(FORMS[metric]) == _parts(FORMS.get(name, name)):
+            yield name, criterion
     for other in found.criteria():
-        if _kin_criteria(criterion, other):
-            for name in found.tried(other):
-                if (name, other) != (metric, criterion) and _kin_metrics(metric, name):
-                    yield name, other
+        if other != criterion and _kin(criterion, other) and metric in found.tried(other):
+            yield metric, other
 
 
 def _compared(found: Findings, criterion: str, metric: str, theirs: Published, spread: bool) -> Compared:
@@ -258,17 +254,13 @@ def _ranks(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return (twice - len(values)) / 2
 
 
-def _kin_metrics(metric: str, other: str) -> bool:
-    """The same similarity of the same features under another version of the same preconditioner."""
-    return metric == other or _parts(FORMS[metric]) == _parts(FORMS.get(other, other))
-
-
 def _parts(form: str) -> tuple[str, ...]:
+    """Similarity, features and preconditioner without their settings."""
     similarity, features, preconditioner = (*re.split("[:/]", re.sub(r"\(.*?\)", "", form)), "")[:3]
     return similarity, features, FAMILY.get(preconditioner, preconditioner)
 
 
-def _kin_criteria(criterion: str, other: str) -> bool:
+def _kin(criterion: str, other: str) -> bool:
     """The same criterion with the same k."""
     (name, settings), (another, others) = _call(criterion), _call(other)
     return name == another and settings.get("k") == others.get("k")

@@ -188,7 +188,8 @@ def _residuals(found: Sequence[Findings]) -> Iterator[Drawing]:
     if bars:
         caption = (
             "Residuals alone, as a metric, beside GC and chance. The paper's claim: the residuals carry the "
-            "class, but are at chance for the subclass; what GC knows of subclasses comes from the features."
+            "class, but are at chance for the subclass; what GC knows of subclasses comes from the features. "
+            "Chance of the subclass is here that of someone who knows which of the two classes it is in."
         )
         yield Drawing("residuals", "Residuals", caption, partial(plots.bars, bars))
 

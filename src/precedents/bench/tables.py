@@ -111,7 +111,7 @@ class Overview:
         rows: list[list[Entry | str]] = [
             [titled(metric), *self._verdicts(metric), *self._rates(metric)] for metric in FORMS
         ]
-        headings = ["metric", "randomization", "published"]
+        headings = ["metric", "Randomization", "published,\nsame settings", "published,\nall settings"]
         for criterion in RATES:
             headings += [
                 TITLES[criterion].partition(":")[0],
@@ -127,7 +127,7 @@ class Overview:
 
     def _verdicts(self, metric: str) -> list[Entry]:
         key = metric, "model_randomization"
-        return [_verdict(of[key]) if key in of else Entry(NONE) for of in (self.ours, self.all)]
+        return [_verdict(of[key]) if key in of else Entry(NONE) for of in self._parts.values()]
 
     def _rates(self, metric: str) -> list[Entry]:
         pairs = (((metric, criterion), of) for criterion in RATES for of in self._parts.values())
