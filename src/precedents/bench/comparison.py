@@ -203,7 +203,7 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str, str]]:
-    """Recorded pairs of a metric and a criterion, one of which differs from the given one, in settings alone."""
+    """Recorded pairs of a metric and a criterion, one of which differs from the given one in settings."""
     for name in found.tried(criterion):
         if name != metric and _parts(FORMS[metric]) == _parts(FORMS.get(name, name)):
             yield name, criterion

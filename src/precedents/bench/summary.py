@@ -137,7 +137,7 @@ def _count(counts: dict[str, int]) -> Entry:
 
 def _targets(comparison: Comparison) -> Grid:
     """The order of the metrics in every column, and GC's difference."""
-    close = comparison.closeness()
+    close, flat = comparison.closeness(), without_spread()
     orders = {(each.setting, each.criterion): each for each in comparison.orders}
     rows: list[list[Entry | str]] = []
     for setting in dict.fromkeys(each.setting for each in comparison.cells):
@@ -157,6 +157,7 @@ def _targets(comparison: Comparison) -> Grid:
                 [f"{number(order.reproduced)} with variants"] if below and order.reproduced is not None else []
             )
             under += [f"moved: {', '.join(order.moved)}"] if below else []
+            under += ["published without spread"] if below and (criterion, setting) in flat else []
             row.append(Entry(number(order.correlation), tuple(under), VERDICTS[order.status]))
         rows.append(row)
     headings = [
