@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ class Fitted:
         try:
             yield
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            said = (str(error).splitlines() or [type(error).__name__])[0]
+            said = shorten(str(error), 300) or type(error).__name__
             raise InputError(f"The {type(self.model).__name__} cannot take the {what}: {said}") from error
 
     def _check(self, source: Features, what: str) -> None:
