@@ -41,7 +41,8 @@ def wine() -> tuple[pd.DataFrame, pd.Series]:
 def pipeline(wine):
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     columns = make_column_transformer(
-        (numbers, ["alcohol", "hue", "proline", "magnesium"]), (OneHotEncoder(handle_unknown="ignore"), ["tone"])
+        (numbers, ["alcohol", "hue", "proline", "magnesium"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["tone"]),
     )
     return make_pipeline(columns, LogisticRegression()).fit(*wine)
 
@@ -131,6 +132,11 @@ def test_an_array_for_a_model_of_a_frame_gets_its_columns_names(wine) -> None:
     assert "alcohol" in explainer.explain(frame.to_numpy()[0], k=1).to_html()
 
 
+def test_a_frame_may_have_any_index(pipeline, wine, explainer) -> None:
+    frame = wine[0].set_index(np.linspace(5, 0, len(wine[0])))
+    equal(Explainer(pipeline, (frame, wine[1])).scores(frame[3:5]), explainer.scores(wine[0][3:5]))
+
+
 # Cases.
 
 
@@ -216,7 +222,7 @@ def test_the_labels_of_cases_are_the_models_own_classes() -> None:
     explainer = Explainer(LogisticRegression().fit(x, y), (x, y), "dot_grad")
     assert explainer.explain(x[0], k=1, labels=1).predictions.tolist() == [0]
     assert explainer.explain(x[:2], k=1, labels=[1, 2]).predictions.tolist() == [0, 1]
-    with pytest.raises(InputError, match="row 1 of the cases is 0, which .* Its classes are: 1, 2"):
+    with pytest.raises(InputError, match=r"row 1 of the cases is 0, which .* Its classes are: 1, 2"):
         explainer.explain(x[:2], labels=[1, 0])
 
 
@@ -338,7 +344,9 @@ def test_instances_whose_rows_were_not_kept_have_the_names_of_the_features(pipel
 
 def test_an_audit_shows_the_rows_as_they_were(pipeline, wine) -> None:
     frame, labels = wine
-    found = pr.audit(pipeline, (frame[20:], labels[20:]), (frame[:20], labels[:20]), metrics=["cos_grad", "cos_x"], k=3)
+    found = pr.audit(
+        pipeline, (frame[20:], labels[20:]), (frame[:20], labels[:20]), metrics=["cos_grad", "cos_x"], k=3
+    )
     assert found.scope.names == ["barbera", "barolo", "grignolino"]
     assert found.pictures["case", 0]["cellar"] == "cellar 0"
     trained = [place for kind, place in found.pictures if kind == "train"]

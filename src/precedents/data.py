@@ -32,6 +32,14 @@ class Source(Protocol):
         """The inputs [b, ...] of these instances."""
 
 
+class Originals(Protocol):
+    """Instances as their owner has them."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> Any: ...
+
+
 @dataclass(frozen=True, eq=False)
 class InMemory:
     """Inputs that are tensors already."""
@@ -73,7 +81,7 @@ class Examples:
 
     source: Source
     labels: Tensor = field(repr=False)  # [n], int64
-    originals: Sequence[Any] | None = field(default=None, repr=False)  # what the inputs were made from, if kept
+    originals: Originals | None = field(default=None, repr=False)  # what the inputs were made from, if kept
 
     @classmethod
     def of(cls, data: Any, what: str = "training set") -> "Examples":

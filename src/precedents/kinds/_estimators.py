@@ -2,7 +2,8 @@
 
 LogisticRegression and SGDClassifier have, for two classes, one weight vector w; the module is a Linear of two
 rows, -w/2 and w/2, so that two classes are a softmax as more are. Cosines are those of the one vector, inner
-products of gradients twice as large. One-vs-rest probabilities are sigmoids divided by their sum: logits log sigmoid(z).
+products of gradients twice as large. One-vs-rest probabilities are sigmoids divided by their sum: the logits
+are log sigmoid(z).
 """
 
 from collections.abc import Callable
@@ -41,7 +42,7 @@ REASONS = {  # by the part of scikit-learn, or the package, that the estimator i
     "multiclass": SEVERAL,
     "multioutput": "It predicts several labels at once, and a precedent is relevant to one prediction.",
     "naive_bayes": NO_LOSS,
-    "neighbors": "It has no weights: it decides by its nearest training instances, which model.kneighbors(x) gives.",
+    "neighbors": "It has no weights: it decides by its nearest training instances, see model.kneighbors(x).",
     "svm": NO_LIKELIHOOD,
     "tree": "It decides by a tree, which has no gradient by its parameters.",
     "xgboost": "It decides by trees, which have no gradient by their parameters.",
@@ -111,9 +112,7 @@ def _check_fitted(estimator: Any) -> None:
     try:
         check_is_fitted(estimator)
     except NotFittedError:
-        raise InputError(
-            f"The {type(estimator).__name__} is not fitted. Call model.fit(X, y) first."
-        ) from None
+        raise InputError(f"The {type(estimator).__name__} is not fitted. Call model.fit(X, y) first.") from None
     if len(estimator.classes_) < 2:
         raise InputError(
             f"The {type(estimator).__name__} was fitted on one class, {estimator.classes_[0]!r}. "
@@ -144,10 +143,9 @@ def _one_vs_rest(estimator: Any) -> nn.Module:
             "It was fitted on several labels for each instance, and a precedent is relevant to one prediction.",
             "Explain one label at a time: model.estimators_[0] with the labels Y[:, 0].",
         )
-    wrong = [each for each in estimator.estimators_ if not isinstance(each, (LogisticRegression, SGDClassifier))]
-    if wrong:
-        raise refused(estimator, f"It decides by {type(wrong[0]).__name__}s; linear ones can be explained.")
     for each in estimator.estimators_:
+        if not isinstance(each, (LogisticRegression, SGDClassifier)):
+            raise refused(estimator, f"It decides by {type(each).__name__}s; LogisticRegressions would do.")
         _check_likelihood(each)
     weights, biases = zip(*map(_affine, estimator.estimators_), strict=True)
     return _sigmoids(np.concatenate(weights), None if biases[0] is None else np.concatenate(biases))

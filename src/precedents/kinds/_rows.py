@@ -50,7 +50,7 @@ class Frame:
 
     def first(self, count: int) -> Any:
         """A frame of the first instances."""
-        return self.data[:count]
+        return self.data.head(count)
 
     def cases(self, x: Any) -> tuple[Rows, bool]:
         """From a frame, a Series, dicts by column, or values in the order of the columns."""
@@ -190,8 +190,8 @@ def _held(x: Any, what: str) -> Rows:
         return Listed(array.tolist())
     if array.ndim != 2:
         raise InputError(
-            f"The inputs of the {what} are a {type(x).__name__} of the shape {array.shape}. scikit-learn takes a "
-            "table [n, columns]: an array, a sparse matrix, a frame of pandas or polars, or a list of texts."
+            f"The inputs of the {what} are a {type(x).__name__} of the shape {array.shape}. scikit-learn takes "
+            "a table [n, columns]: an array, a sparse matrix, a frame of pandas or polars, or a list of texts."
         )
     return Matrix(array)
 

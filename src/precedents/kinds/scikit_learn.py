@@ -1,20 +1,22 @@
 """scikit-learn: fitted linear and perceptron classifiers, alone or at the end of a pipeline.
 
-What comes before the last step is done by the pipeline itself; the last step becomes a module in float64 with the
-probabilities of `predict_proba`. So the model's inputs, also those of the metrics on inputs, are the transformed
-features, while a person sees the rows as they were given. A search such as GridSearchCV is its best estimator.
+What comes before the last step is done by the pipeline itself; the last step becomes a module in float64 with
+the probabilities of `predict_proba`. So the model's inputs, also those of the metrics on inputs, are the
+transformed features, while a person (and `render`) sees the rows as they were given. A search such as
+GridSearchCV is its best estimator.
 
 The loss of an instance is the cross entropy of the predicted probabilities, as for every model. The training's
-penalty, class weights and sample weights are no part of it. Weights do not change cosines of gradients. The Hessian
-is that of the mean loss without the penalty, and damping stands in its place: the penalty itself would add 1/(n C)
-to the diagonal for LogisticRegression, alpha for SGDClassifier, alpha/n for MLPClassifier (intercepts apart), so that
-InverseHessian(damping=...) with this number over the mean absolute entry of the Hessian's diagonal is what the
-training minimised. One-vs-rest classifiers minimised a loss for each class; here theirs, too, is the cross entropy of
-the probabilities they predict.
+penalty, class weights and sample weights are no part of it. Weights do not change cosines of gradients. The
+Hessian is that of the mean loss without the penalty, and damping stands in its place. The penalty itself would
+add 1/(n C) to the diagonal for LogisticRegression, alpha for SGDClassifier (both twice for two classes, whose
+weights are here in two rows) and alpha/n for MLPClassifier, intercepts apart: this number over the mean
+absolute entry of the Hessian's diagonal, as InverseHessian(damping=...), is nearest to what was minimised.
+One-vs-rest classifiers minimised a loss for each class; here theirs, too, is the cross entropy of what they predict.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from textwrap import shorten
@@ -41,8 +43,10 @@ def scikit_learn(model: Any) -> Reading | None:
     packages = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
     if "sklearn" not in packages or isinstance(model, nn.Module):
         return None
-    before, last = _opened(model)
-    fitted = Fitted(model, before, module_of(last), last.classes_.tolist())
+    module = module_of(_opened(model)[1])
+    copy = deepcopy(model)  # so that the user's own may be fitted again
+    before, last = _opened(copy)
+    fitted = Fitted(copy, before, module, last.classes_.tolist())
     return Reading(
         module=fitted.module,
         examples=fitted.examples,
@@ -77,6 +81,11 @@ class Fitted:
     module: nn.Module
     classes: Sequence[Any]
 
+    @property
+    def name(self) -> str:
+        """What it is called in errors."""
+        return type(self.model).__name__
+
     @cached_property
     def columns(self) -> Sequence[str] | None:
         """The names of the columns that the model was fitted on, if it knows them."""
@@ -92,10 +101,14 @@ class Fitted:
         if isinstance(data, Examples):
             return data
         if not (isinstance(data, (tuple, list)) and len(data) == 2):
-            raise InputError(f"The {what} is a {type(data).__name__}. Pass a pair (X, y): rows and their labels.")
+            raise InputError(
+                f"The {what} is a {type(data).__name__}. Pass a pair (X, y): rows and their labels."
+            )
         rows, labels = self._rows(data[0], what), self.numbered(data[1], what)
         if len(labels) != len(rows):
-            raise InputError(f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row.")
+            raise InputError(
+                f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row."
+            )
         source = self._transformed(rows, what)
         self._check(source, what)
         return Examples(source, labels, rows)
@@ -156,7 +169,7 @@ class Fitted:
         matrix = self._fed(rows.data, what)
         if matrix.shape[0] != len(rows):
             raise InputError(
-                f"The {type(self.model).__name__} makes {matrix.shape[0]} rows of the {len(rows)} of the {what}. "
+                f"The {self.name} makes {matrix.shape[0]} rows of the {len(rows)} of the {what}. "
                 "A vectorizer takes one column of texts, as frame['text'], not a whole frame."
             )
         return Features(matrix, rows)
@@ -176,7 +189,7 @@ class Fitted:
             yield
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = shorten(str(error), 300) or type(error).__name__
-            raise InputError(f"The {type(self.model).__name__} cannot take the {what}: {said}") from error
+            raise InputError(f"The {self.name} cannot take the {what}: {said}") from error
 
     def _check(self, source: Features, what: str) -> None:
         """The first rows have the features that they have alone, and the probabilities of `predict_proba`."""
@@ -187,8 +200,8 @@ class Fitted:
         off = (Features(alone, source.rows).read(range(1)) - inputs[:1]).abs()
         if (off > 1e-4 * inputs[:1].abs() + 1e-6 * inputs[:1].abs().max()).any():
             raise InputError(
-                "The pipeline gives a row other features alone than among others, so that a case has none of its "
-                "own. Use transformers that learn in fit and apply it in transform, as StandardScaler does."
+                "The pipeline gives a row other features alone than among others, so that a case has none of "
+                "its own. Use transformers that learn in fit and apply it in transform, as StandardScaler does."
             )
         with torch.no_grad():
             logits = self.module(inputs)
@@ -196,8 +209,8 @@ class Fitted:
         off = (logits.softmax(dim=1) - torch.tensor(expected, dtype=torch.double)).abs()[~vanished]
         if not (off <= (SAME if expected.dtype == np.float64 else SINGLE)).all():
             raise InputError(
-                f"The probabilities of {type(self.model).__name__}.predict_proba are not those that its parameters "
-                f"say: they differ by {float(off.max()):.1e}. Pass an estimator of scikit-learn as it was fitted."
+                f"The probabilities of {self.name}.predict_proba are not those that its parameters say: they "
+                f"differ by {float(off.max()):.1e}. Pass an estimator of scikit-learn as it was fitted."
             )
 
 
