@@ -304,6 +304,7 @@ def test_what_cannot_be_explained_is_refused_with_the_reason(model, said) -> Non
         Explainer(model, (X, Y))
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # some of them are deprecated
 def test_every_estimator_that_is_not_fitted_is_refused_with_a_sentence() -> None:
     tried = 0
     for _, kind in all_estimators():

@@ -41,6 +41,20 @@ class Originals(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Chosen:
+    """Some of them."""
+
+    originals: Originals
+    indices: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, i: int) -> Any:
+        return self.originals[self.indices[i]]
+
+
+@dataclass(frozen=True, eq=False)
 class InMemory:
     """Inputs that are tensors already."""
 
@@ -141,7 +155,7 @@ class Examples:
     def selected(self, indices: Sequence[int]) -> "Examples":
         """Some of the instances, read into memory."""
         inputs, labels, _ = self.take(indices)
-        return Examples(InMemory(inputs), labels, None if self.originals is None else self.seen(indices))
+        return Examples(InMemory(inputs), labels, self.originals and Chosen(self.originals, indices))
 
 
 def instance(dataset: Any, i: int) -> tuple[Inputs, int]:

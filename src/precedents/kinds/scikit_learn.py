@@ -11,7 +11,8 @@ Hessian is that of the mean loss without the penalty, and damping stands in its 
 add 1/(n C) to the diagonal for LogisticRegression, alpha for SGDClassifier (both twice for two classes, whose
 weights are here in two rows) and alpha/n for MLPClassifier, intercepts apart: this number over the mean
 absolute entry of the Hessian's diagonal, as InverseHessian(damping=...), is nearest to what was minimised.
-One-vs-rest classifiers minimised a loss for each class; here theirs, too, is the cross entropy of what they predict.
+One-vs-rest classifiers minimised a loss for each class; here theirs, too, is the cross entropy of what they
+predict.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
