@@ -155,7 +155,8 @@ class Examples:
     def selected(self, indices: Sequence[int]) -> "Examples":
         """Some of the instances, read into memory."""
         inputs, labels, _ = self.take(indices)
-        return Examples(InMemory(inputs), labels, self.originals and Chosen(self.originals, indices))
+        originals = None if self.originals is None else Chosen(self.originals, indices)
+        return Examples(InMemory(inputs), labels, originals)
 
 
 def instance(dataset: Any, i: int) -> tuple[Inputs, int]:
