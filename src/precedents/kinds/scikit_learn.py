@@ -29,8 +29,8 @@ from torch import Tensor, nn
 
 from precedents.data import Examples
 from precedents.errors import InputError
+from precedents.kinds._containers import Frame, Matrix, Rows, is_sparse, rows_of
 from precedents.kinds._estimators import module_of
-from precedents.kinds._rows import Frame, Matrix, Rows, is_sparse, rows_of
 from precedents.reading import Reading
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
