@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from precedents.data import Examples, InMemory, checked_labels, checked_range
+from precedents.data import Examples, checked_labels, checked_range
 from precedents.errors import InputError, NotApplicable
 from precedents.evidence import Evidence
 from precedents.kernel import Kernel, joined
@@ -66,7 +66,7 @@ class Trial:
 
     @classmethod
     def _of(cls, evidence: Evidence, test: Examples, *rest: Any) -> "Trial":
-        held = Examples(InMemory(test.take(range(len(test))).inputs), test.labels)
+        held = test.selected(range(len(test)))
         return cls(evidence, held.relabelled(evidence.model.predicted(held)), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:
