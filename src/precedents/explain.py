@@ -13,7 +13,7 @@ from precedents.caution import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted,
 from precedents.data import Examples, InMemory, checked_labels, checked_range
 from precedents.errors import InputError
 from precedents.evidence import Evidence
-from precedents.inputs import Inputs, leaves, mapped
+from precedents.inputs import Inputs, bare, leaves, mapped
 from precedents.kind import read
 from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
@@ -196,13 +196,12 @@ class Explanation:
 
     def _strip(self, case: int) -> Strip:
         predicted = self.name(int(self.predictions[case]))
-        asked = mapped(lambda leaf: leaf[case], self.cases)
+        asked, offered = bare(self.cases, case), mapped(lambda leaf: leaf[case], self.precedents_inputs)
         cells = []
         for p in self.precedents(case):
-            instance = mapped(lambda leaf, r=p.rank: leaf[case][r - 1], self.precedents_inputs)  # type: ignore[misc]
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
-            cells.append(Cell(title, shown(instance, self.render), p.agrees))
+            cells.append(Cell(title, shown(bare(offered, p.rank - 1), self.render), p.agrees))
         return Strip(Cell(f"case {self.number(case)}\npredicted {predicted}", shown(asked, self.render)), cells)
 
 
@@ -233,7 +232,7 @@ class Explainer:
         self.reading = read(model)
         train = self.reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            vectorise = vectorise or self.reading.vectorise
+            hidden, vectorise = hidden or self.reading.hidden, vectorise or self.reading.vectorise
             model = Classifier.of(self.reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
         classes = checked_names(classes or self.reading.classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
@@ -322,9 +321,14 @@ def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str]
 
 def _equal(asked: Inputs, offered: Inputs) -> Tensor:
     """Which precedents [m, k] have the inputs of their case."""
-    pairs = zip(leaves(asked), leaves(offered), strict=True)
-    same = [(case[:, None].to(leaf) == leaf).reshape(*leaf.shape[:2], -1).all(dim=2) for case, leaf in pairs]
-    return torch.stack(same).all(dim=0)
+    m, k = next(leaves(offered)).shape[:2]
+    rows = [mapped(lambda leaf, i=i: leaf[i], offered) for i in range(m)]  # type: ignore[misc]
+    return torch.tensor([[_same(bare(asked, i), bare(rows[i], j)) for j in range(k)] for i in range(m)])
+
+
+def _same(one: Inputs, other: Inputs) -> bool:
+    pairs = zip(leaves(one), leaves(other), strict=True)
+    return all(a.shape == b.shape and torch.equal(a.to(b), b) for a, b in pairs)
 
 
 def _named(marks: Mapping[str, Tensor], m: int, k: int) -> list[list[tuple[str, ...]]]:

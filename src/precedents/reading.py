@@ -24,5 +24,7 @@ class Reading:
     examples: Callable[[Any, str], Examples] = Examples.of  # a set of the user's, what it is called in errors
     cases: Callable[[Any, Examples], tuple[Inputs, bool]] = one_or_several  # with the training set
     classes: Sequence[str] | None = None  # their names, if the model knows them
+    name: str | None = None  # what the model is called, if not by its type
+    hidden: Sequence[str] | None = None  # the modules whose outputs are the hidden layers; found out without it
     render: Callable[[Any], Any] | None = None  # what a person sees of an instance
     vectorise: Vectorise | None = None  # how metrics on inputs see an instance
