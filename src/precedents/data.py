@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from precedents.errors import InputError
-from precedents.inputs import Inputs, leaves, mapped, shapes, stacked, tensors
+from precedents.inputs import Inputs, bare, leaves, mapped, shapes, stacked, tensors
 
 
 class Batch(NamedTuple):
@@ -118,6 +118,11 @@ class Examples:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def largest(self) -> Sequence[int]:
+        """Two instances to try things on: the largest where they differ, so that what suits them suits all."""
+        return getattr(self.source, "largest", (0, min(1, len(self) - 1)))
+
     def batches(self, size: int) -> Iterator[Batch]:
         """Consecutive batches of at most `size` instances."""
         for start in range(0, len(self), size):
@@ -133,12 +138,12 @@ class Examples:
         if self.originals is not None:
             return [self.originals[i] for i in indices]
         inputs = self.take(indices).inputs if indices else ()
-        return [mapped(lambda leaf, i=i: leaf[i], inputs) for i in range(len(indices))]  # type: ignore[misc]
+        return [bare(inputs, i) for i in range(len(indices))]
 
     def marks(self, size: int = 512) -> list[bytes]:
         """Eight bytes for each instance, which differ when its input differs."""
         return [
-            fingerprint(mapped(lambda leaf, i=i: leaf[i], batch.inputs), 0)  # type: ignore[misc]
+            fingerprint(bare(batch.inputs, i), 0)
             for batch in self.batches(size)
             for i in range(len(batch.labels))
         ]

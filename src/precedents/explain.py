@@ -13,7 +13,7 @@ from precedents.caution import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted,
 from precedents.data import Examples, InMemory, checked_labels, checked_range
 from precedents.errors import InputError
 from precedents.evidence import Evidence
-from precedents.inputs import Inputs, leaves, mapped
+from precedents.inputs import Inputs, bare, leaves, mapped
 from precedents.kind import read
 from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
@@ -211,8 +211,8 @@ class Explanation:
         if self.originals is not None:
             return self.originals[0][case], self.originals[1][case]
         places = range(self.top.indices.shape[1])
-        offered = [mapped(lambda leaf, r=r: leaf[case][r], self.precedents_inputs) for r in places]  # type: ignore[misc]
-        return mapped(lambda leaf: leaf[case], self.cases), offered
+        offered = mapped(lambda leaf: leaf[case], self.precedents_inputs)
+        return bare(self.cases, case), [bare(offered, place) for place in places]
 
 
 class Explainer:
@@ -242,7 +242,7 @@ class Explainer:
         self.reading = read(model)
         train = self.reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            vectorise = vectorise or self.reading.vectorise
+            hidden, vectorise = hidden or self.reading.hidden, vectorise or self.reading.vectorise
             model = Classifier.of(self.reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
         classes = checked_names(classes or self.reading.classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
@@ -344,9 +344,14 @@ def _originals(
 
 def _equal(asked: Inputs, offered: Inputs) -> Tensor:
     """Which precedents [m, k] have the inputs of their case."""
-    pairs = zip(leaves(asked), leaves(offered), strict=True)
-    same = [(case[:, None].to(leaf) == leaf).reshape(*leaf.shape[:2], -1).all(dim=2) for case, leaf in pairs]
-    return torch.stack(same).all(dim=0)
+    m, k = next(leaves(offered)).shape[:2]
+    rows = [mapped(lambda leaf, i=i: leaf[i], offered) for i in range(m)]  # type: ignore[misc]
+    return torch.tensor([[_same(bare(asked, i), bare(rows[i], j)) for j in range(k)] for i in range(m)])
+
+
+def _same(one: Inputs, other: Inputs) -> bool:
+    pairs = zip(leaves(one), leaves(other), strict=True)
+    return all(a.shape == b.shape and torch.equal(a.to(b), b) for a, b in pairs)
 
 
 def _named(marks: Mapping[str, Tensor], m: int, k: int) -> list[list[tuple[str, ...]]]:

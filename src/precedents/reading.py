@@ -26,5 +26,7 @@ class Reading:
     originals: Callable[[Any, Examples], Originals] | None = None  # the same cases as their owner has them
     numbered: Callable[[Any], Any] | None = None  # class numbers of the user's own labels
     classes: Sequence[str] | None = None  # their names, if the model knows them
+    name: str | None = None  # what the model is called, if not by its type
+    hidden: Sequence[str] | None = None  # the modules whose outputs are the hidden layers; found out without it
     render: Callable[[Any], Any] | None = None  # what a person sees of an instance (its original, if kept)
     vectorise: Vectorise | None = None  # how metrics on inputs see an instance

@@ -100,7 +100,7 @@ def audit(
     laws = _laws(trial, criteria, k)
     if not chosen or not laws:
         raise InputError("There is nothing to audit. Name at least one metric and one criterion, or neither.")
-    facts, settings = _facts(trial, name), _settings(trial, chosen, laws, k, hidden)
+    facts, settings = _facts(trial, name or reading.name), _settings(trial, chosen, laws, k, hidden)
     marks = {name: text for name, text in facts.items() if name not in ("model", "python")}
     ledger = Ledger(keep, marks | settings)
     examples = _examples(trial)
