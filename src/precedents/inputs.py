@@ -36,6 +36,11 @@ def leaves(inputs: Inputs) -> Iterator[Tensor]:
             yield from leaves(part)
 
 
+def count(inputs: Inputs) -> int:
+    """How many instances there are."""
+    return len(next(leaves(inputs)))
+
+
 def alone(inputs: Inputs, i: int) -> Inputs:
     """Instance i as a batch of one."""
     return mapped(lambda leaf: leaf[i : i + 1], inputs)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import cross_entropy
 
 from precedents.data import Batch, Examples
 from precedents.engine.gradients import planned
@@ -111,7 +110,7 @@ def _batch_products(model: Classifier, batch: Batch, vectors: Tensor) -> Iterato
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # the attention that can be differentiated twice
         logits = model.logits(batch.inputs)
         model.checked_logits(logits.detach(), batch.indices)
-        loss = cross_entropy(logits, batch.labels.to(logits.device), reduction="sum")
+        loss = model.loss(logits, batch.labels).sum()
         gradient = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
     counts = [p.numel() for p in parameters]
     for vector in vectors:
