@@ -141,7 +141,12 @@ class GivenLoss:
         given, first = self._first(logits, labels)
         if not first.requires_grad:
             return torch.zeros_like(first)
-        return torch.autograd.grad(first[:, k].sum(), given, materialize_grads=True)[0]
+        try:
+            return torch.autograd.grad(first[:, k].sum(), given, materialize_grads=True)[0]
+        except RuntimeError as error:
+            raise NotApplicable(
+                f"The given loss cannot be differentiated twice: {error}. Use a metric without a Hessian."
+            ) from error
 
     def rank(self, classes: int) -> int:
         """As many as there are classes."""

@@ -6,6 +6,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from precedents.data import Batch, Examples
 from precedents.errors import InputError
+from precedents.inputs import count
 from precedents.model import Classifier, gradients_on
 from precedents.runtime.progress import tracked
 
@@ -15,7 +16,7 @@ ROWS = 64  # of the matrix at a time
 @gradients_on
 def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor:
     """The Hessian [p, p] of the mean loss, by differentiating its gradient entry by entry."""
-    model = model.doubled()
+    model = twice_differentiable(model).doubled()
     total = torch.zeros(model.size, model.size, dtype=torch.double)
     starts = range(0, model.size, ROWS)
     for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
@@ -24,6 +25,12 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
             for start in starts:
                 total[start : start + ROWS] += _rows(model, gradient, start).cpu()
     return (total + total.T) / 2
+
+
+def twice_differentiable(model: Classifier) -> Classifier:
+    """The model, if its loss has second derivatives."""
+    model.loss.curvature(model.logits(model.sample), torch.zeros(count(model.sample), dtype=torch.long), 0)
+    return model
 
 
 def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tensor:

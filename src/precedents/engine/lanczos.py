@@ -9,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from precedents.data import Batch, Examples
 from precedents.engine.gradients import planned
+from precedents.engine.hessian import twice_differentiable
 from precedents.model import Classifier
 from precedents.runtime.memory import NUMBER
 from precedents.runtime.progress import tracked
@@ -31,7 +32,7 @@ class Eigenpairs:
 def hessian_product(model: Classifier, train: Examples, vectors: Tensor) -> Tensor:
     """H v for each row v [k, p], with the Hessian H of the mean training loss; exact, in float64."""
     size = planned(model).size
-    return _product(model.doubled(), train, vectors.double(), size)
+    return _product(twice_differentiable(model).doubled(), train, vectors.double(), size)
 
 
 def hessian_eigenpairs(model: Classifier, train: Examples, rank: int) -> Eigenpairs:
@@ -42,7 +43,7 @@ def hessian_eigenpairs(model: Classifier, train: Examples, rank: int) -> Eigenpa
     model.budget.required(
         NUMBER * p * (steps + 2 * rank), f"A Lanczos basis of {steps} vectors", "Use a smaller rank."
     )
-    doubled = model.doubled()
+    doubled = twice_differentiable(model).doubled()
     return lanczos(lambda v: _product(doubled, train, v[None], size)[0], p, rank, steps)
 
 

@@ -58,7 +58,7 @@ class Budget:
         return max(1, min(MOST, max(enough, block), self.bytes // (8 * row)))
 
     def kept(self, streamed: bool) -> int:
-        """Bytes of features that are kept for the next question: few of a streamed set, unless bytes are given."""
+        """Bytes of features that are kept for the next question: few of a streamed set without a budget."""
         return min(FEWER if streamed and self.given is None else KEPT, self.bytes // 4)
 
     def required(self, count: int, what: str, instead: str) -> None:
