@@ -29,8 +29,8 @@ LENGTHS = (20_000, 200_000)
 class OnDisk(Dataset[tuple[np.ndarray, int]]):
     """Rows of a file; nothing of it stays in memory."""
 
-    def __init__(self, path: Path, n: int, columns: int = COLUMNS, classes: int = CLASSES) -> None:
-        self.path, self.n, self.columns, self.classes = path, n, columns, classes
+    def __init__(self, path: Path, n: int, columns: int) -> None:
+        self.path, self.n, self.columns = path, n, columns
 
     def __len__(self) -> int:
         return self.n
@@ -38,37 +38,37 @@ class OnDisk(Dataset[tuple[np.ndarray, int]]):
     def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
         offset = 4 * self.columns * i
         row = np.memmap(self.path, np.float32, "r", offset=offset, shape=(self.columns,))
-        return np.array(row), i % self.classes
+        return np.array(row), i % CLASSES
 
 
-def written(path: Path, n: int, columns: int = COLUMNS) -> Path:
+def write(path: Path, n: int, columns: int) -> None:
     """A file of n rows, block by block."""
     random = np.random.default_rng(0)
     with path.open("wb") as file:
         for start in range(0, n, 1000):
             random.standard_normal((min(1000, n - start), columns), dtype=np.float32).tofile(file)
-    return path
 
 
-def told(path: Path, n: int) -> dict[str, Any]:
+def told(path: Path, n: int, columns: int) -> dict[str, Any]:
     """Seconds of reading, of the first explanation and of the next one, and the peak memory of this process."""
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(COLUMNS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
-    cases, marks = torch.randn(CASES, COLUMNS), [perf_counter()]
-    explainer = precedents.Explainer(model, OnDisk(path, n))
+    model = nn.Sequential(nn.Linear(columns, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
+    cases, times = torch.randn(CASES, columns), [perf_counter()]
+    explainer = precedents.Explainer(model, OnDisk(path, n, columns))
     for _ in range(2):
-        marks.append(perf_counter())
+        times.append(perf_counter())
         explainer.explain(cases, k=K)
-    marks.append(perf_counter())
-    reading, first, next_one = (b - a for a, b in pairwise(marks))
-    return {"n": n, "reading": reading, "first": first, "next": next_one, "peak_megabytes": peak_megabytes()}
+    times.append(perf_counter())
+    reading, first, again = (stop - start for start, stop in pairwise(times))
+    return {"n": n, "reading": reading, "first": first, "again": again, "peak_megabytes": peak_megabytes()}
 
 
-def measured(n: int) -> dict[str, Any]:
+def measured(n: int, columns: int = COLUMNS) -> dict[str, Any]:
     """The same from a process of its own."""
     with TemporaryDirectory() as folder:
-        path = written(Path(folder) / "rows.bin", n)
-        ended = run_module("benchmarks.streaming", f"--length={n}", f"--file={path}")
+        path = Path(folder) / "rows.bin"
+        write(path, n, columns)
+        ended = run_module("benchmarks.streaming", f"--length={n}", f"--columns={columns}", f"--file={path}")
     if ended.returncode:
         raise RuntimeError(ended.stderr)
     return json.loads(ended.stdout.splitlines()[-1])
@@ -77,12 +77,14 @@ def measured(n: int) -> dict[str, Any]:
 def main() -> None:
     """All lengths, or, with a file, one in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--length", type=int, action="append")
-    parser.add_argument("--file", type=Path)
+    parser.add_argument("--length", type=int, action="append", help="rows; may be given several times")
+    parser.add_argument("--columns", type=int, default=COLUMNS)
+    parser.add_argument(
+        "--file", type=Path, help="rows that are there already: they are explained in this process"
+    )
     options = parser.parse_args()
-    lengths = options.length or list(LENGTHS)
-    for n in lengths:
-        found = told(options.file, n) if options.file else measured(n)
+    for n in options.length or LENGTHS:
+        found = told(options.file, n, options.columns) if options.file else measured(n, options.columns)
         print(json.dumps(found))  # noqa: T201
 
 

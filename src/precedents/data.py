@@ -18,7 +18,7 @@ from torch.utils.data import (
 
 from precedents.errors import InputError
 from precedents.inputs import Inputs, mapped, shapes
-from precedents.items import checked_labels, form_of, numbers, separate
+from precedents.items import checked_labels, form_of, numbers, separate_from
 from precedents.sources import FromDataset, InMemory, Readings, Source, from_iterable, marks
 
 __all__ = [
@@ -186,7 +186,7 @@ def _from_dataset(dataset: Any, labels: Any, what: str) -> Examples:
     n = len(dataset)
     _not_empty(n, what)
     form = form_of(dataset[0], labels, dataset, "Item 0 of the dataset")
-    apart = None if form.label is not None and labels in (None, form.label) else separate(dataset, labels)
+    apart = separate_from(form, dataset, labels)
     given = None if apart is None else checked_labels(apart, n, what)
     source = FromDataset(dataset, form, Readings(what), given if isinstance(labels, str) else None)
     examples = Examples(source, torch.tensor(source.first_pass()) if given is None else given)
@@ -211,7 +211,7 @@ def _from_stream(data: Any, labels: Any, what: str) -> Examples:
     form = form_of(first, labels, dataset, f"The first item of the {what}")
     source = from_iterable(data, form, Readings(what))
     own = source.first_pass()
-    apart = None if form.label is not None and labels in (None, form.label) else separate(dataset, labels)
+    apart = separate_from(form, dataset, labels)
     examples = Examples(source, torch.tensor(own) if apart is None else checked_labels(apart, len(own), what))
     examples.take(range(1))  # a second reading, so that another order is found before any work
     return examples

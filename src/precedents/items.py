@@ -78,6 +78,12 @@ def separate(dataset: Any, labels: Any) -> Any:
     return next((each for each in found if each is not None and not callable(each)), None)
 
 
+def separate_from(form: Form, dataset: Any, labels: Any) -> Any:
+    """The same, unless the labels of the items are meant."""
+    meant = labels is None or (isinstance(labels, (str, int)) and labels == form.label)
+    return None if form.label is not None and meant else separate(dataset, labels)
+
+
 def numbers(x: Any, what: str) -> Inputs:
     """A nest of tensors, or an error that says that `what` cannot become one."""
     try:

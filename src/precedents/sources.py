@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from precedents.errors import InputError
-from precedents.inputs import Inputs, leaves, mapped, shapes, stacked
+from precedents.inputs import Inputs, count, leaves, mapped, shapes, stacked
 from precedents.items import Form, checked_labels, class_number, numbers
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
@@ -249,7 +249,7 @@ def from_iterable(items: Any, form: Form, readings: Readings) -> Streamed:
             iterator = iter(items)
         start = 0
         for first in iterator:
-            if _is_batch(form.parts(first, f"Item {start} of the {readings.what}")[1]):
+            if _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
                 chunk = batch_of(first, start, form, readings)
             else:
                 several = [first, *islice(iterator, CHUNK - 1)]
@@ -294,5 +294,7 @@ def _holds(value: Any) -> bool:
     return isinstance(value, Tensor) or (isinstance(value, list) and any(map(_holds, value)))
 
 
-def _is_batch(y: Any) -> bool:
-    return isinstance(y, (list, tuple)) or getattr(y, "ndim", 0) == 1
+def _is_batch(x: Any, y: Any) -> bool:
+    """Whether there are several labels, for as many inputs."""
+    several = isinstance(y, (list, tuple)) or getattr(y, "ndim", 0) > 0
+    return several and len(y) == count(numbers(_untied(x), "The input"))

@@ -6,7 +6,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from precedents.data import Batch, Examples
 from precedents.errors import InputError
-from precedents.inputs import count
 from precedents.model import Classifier, gradients_on
 from precedents.runtime.progress import tracked
 
@@ -29,7 +28,8 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
 
 def twice_differentiable(model: Classifier) -> Classifier:
     """The model, if its loss has second derivatives."""
-    model.loss.curvature(model.logits(model.sample), torch.zeros(count(model.sample), dtype=torch.long), 0)
+    logits = model.logits(model.sample).detach().cpu()
+    model.loss.curvature(logits, torch.zeros(len(logits), dtype=torch.long), 0)
     return model
 
 
