@@ -270,6 +270,20 @@ def test_inputs_without_labels_find_those_of_the_dataset() -> None:
     assert torch.equal(Examples.of(Targets(lambda x, y: x)).labels, Y)
 
 
+@pytest.mark.parametrize("data", [Stream(lambda x, y: x), DataLoader(Rows(lambda x, y: x), batch_size=4)])
+def test_a_stream_of_inputs_may_have_its_labels_apart(data) -> None:
+    examples = Examples.of(data, labels=Y)
+    assert torch.equal(examples.labels, Y)
+    assert torch.equal(whole(examples), X)
+
+
+def test_an_item_without_the_label_of_the_others_is_named() -> None:
+    with pytest.raises(
+        InputError, match=r"Item 9 of the training set is a tuple of 1 parts, without the label 1"
+    ):
+        Examples.of(Rows(lambda x, y: (x, y) if not torch.equal(x, X[9]) else (x,)))
+
+
 def test_inputs_and_labels_may_come_apart() -> None:
     for inputs in (X, X.numpy()):
         assert torch.equal(Examples.of(inputs, labels=Y).take([1]).inputs, X[1:2])

@@ -37,18 +37,16 @@ class Form:
             return item, None
         if isinstance(item, Mapping) and self.label in item:
             return {key: value for key, value in item.items() if key != self.label}, item[self.label]
-        if isinstance(item, (tuple, list)) and isinstance(self.label, int) and len(item) > 1:
+        if isinstance(self.label, int) and _has_part(item, self.label):
             place = range(len(item))[self.label]
             rest = [part for i, part in enumerate(item) if i != place]
             return rest[0] if len(rest) == 1 else tuple(rest), item[place]
-        raise InputError(
-            f"{where} is {_described(item)}, without the label {self.label!r} that the first one has."
-        )
+        raise InputError(f"{where} is {_described(item)}, without the label {self.label!r} of the first one.")
 
 
 def form_of(item: Any, labels: Any, dataset: Any, where: str) -> Form:
     """The form of a set's items: as `labels` says, or a pair (x, y), or a dict with a label."""
-    if isinstance(labels, int) and isinstance(item, (tuple, list)) and -len(item) <= labels < len(item):
+    if isinstance(labels, int) and _has_part(item, labels):
         return Form(labels)
     if isinstance(labels, str) and isinstance(item, Mapping) and labels in item:
         return Form(labels)
@@ -133,6 +131,10 @@ def checked_labels(y: Any, count: int, what: str) -> Tensor:
             f"{float(labels[i])}. {REGRESSION}"
         )
     return labels.long()
+
+
+def _has_part(item: Any, place: int) -> bool:
+    return isinstance(item, (tuple, list)) and len(item) > 1 and -len(item) <= place < len(item)
 
 
 def _is_label(part: Any) -> bool:

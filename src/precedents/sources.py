@@ -108,9 +108,7 @@ class FromDataset:
     dataset: Any
     form: Form
     readings: Readings
-    known: Tensor | None = field(
-        default=None, repr=False
-    )  # labels that the items' own must be, if they have any
+    known: Tensor | None = field(default=None, repr=False)  # labels that those of the items must equal
     streamed = True
 
     def read(self, indices: Sequence[int]) -> Inputs:
@@ -243,13 +241,14 @@ class Streamed:
 
 def from_iterable(items: Any, form: Form, readings: Readings) -> Streamed:
     """A set that can only be gone through: of instances, or of batches of them."""
+    batched = isinstance(items, DataLoader) and items.batch_sampler is not None
 
     def chunks() -> Iterator[Chunk]:
         with torch.random.fork_rng(devices=[]):  # loaders draw a seed for their workers
             iterator = iter(items)
         start = 0
         for first in iterator:
-            if _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
+            if batched or _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
                 chunk = batch_of(first, start, form, readings)
             else:
                 several = [first, *islice(iterator, CHUNK - 1)]
