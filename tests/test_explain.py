@@ -125,7 +125,7 @@ def test_given_labels_are_explained_instead_of_predictions(explainer, model, tra
     [
         (slice(0, 2), [0, 3], "out of range: instance 1 has label 3"),
         (slice(0, 2), [0], r"have the shape \(1,\); 2 inputs need \(2,\)"),
-        (slice(0, 2), [0.0, 1.0], "class numbers are integers"),
+        (slice(0, 2), [0.5, 1.0], "class numbers are integers, but instance 0 has 0.5"),
         (slice(0, 2), ["a", "b"], "are no numbers"),
         (0, -1, "out of range"),
         (0, "cat", "are no numbers"),

@@ -50,11 +50,11 @@ class Evidence:
         largest = self.train.largest[:1]
         return self.once(("sample", features), lambda: Rows.of(features(self.model, self.train.take(largest))))
 
-    def rows(self, features: Features, examples: Examples) -> Iterator[tuple[range, Rows]]:
-        """Feature vectors of consecutive instances, with their places."""
+    def rows(self, features: Features, examples: Examples, first: int = 0) -> Iterator[tuple[range, Rows]]:
+        """Feature vectors of consecutive instances from the first on, with their places."""
         size = self.model.budget.rows(self.width(features), self.model.number, self.held(features))
         with ROOMS:
-            for start in tracked(range(0, len(examples), size), getattr(features, "__name__", "features")):
+            for start in tracked(range(first, len(examples), size), getattr(features, "__name__", "features")):
                 places = range(start, min(start + size, len(examples)))
                 yield places, Rows.of(features(self.model, examples.take(places)))
 
@@ -62,18 +62,22 @@ class Evidence:
         """Says that the training set's vectors will be asked for again: they are kept from now on."""
         self.once(("reused", features), lambda: True)
 
+    @property
+    def room(self) -> int:
+        """How many bytes of what is computed from the training set are kept for the next question."""
+        return self.model.budget.kept(self.train.streamed)
+
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
-        """The same of the training set; kept from the second time on, if the budget holds them."""
+        """The same of the training set; from the second time on, the first are kept as far as there is room."""
         key = ("rows", features)
-        if key in self.kept:
-            yield from self.kept.get(key)
-            return
-        size = self.model.number * len(self.train) * self.held(features)
-        keep = ("reused", features) in self.kept and self.model.budget.keeps(size)
+        kept = self.kept.get(key)
+        yield from kept or ()
+        keep = kept is None and ("reused", features) in self.kept
         self.reused(features)
-        blocks = []
-        for places, rows in self.rows(features, self.train):
-            if keep:
+        blocks, room = [], self.room if keep else 0
+        for places, rows in self.rows(features, self.train, kept[-1][0].stop if kept else 0):
+            room -= self.model.number * len(places) * self.held(features)
+            if room >= 0:
                 blocks.append((places, rows))
             yield places, rows
             del rows  # its memory is free for the next ones

@@ -17,6 +17,7 @@ from precedents.inputs import Inputs, bare, leaves, mapped
 from precedents.kind import read
 from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
+from precedents.outputs import Place
 from precedents.paper import METRICS, name_of
 from precedents.paper import metric as metric_of
 from precedents.parts import Parts, parts
@@ -223,7 +224,9 @@ class Explainer:
     the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
     sees: an image array, a text or a mapping of named values. `memory` is how much may be used, in bytes or
     as "2 GB"; half of what is free without it. `audit` is what `precedents.audit` found of this model and
-    training set: explanations then know the hubs, and say when their metric failed.
+    training set: explanations then know the hubs, and say when their metric failed. `loss` is what the model
+    was trained with, if it is not plain cross entropy, and `output` says which of its outputs are the logits,
+    if that is not found, both as for `Classifier.of`.
     """
 
     def __init__(
@@ -238,12 +241,21 @@ class Explainer:
         render: Render | None = None,
         memory: int | str | None = None,
         audit: Findings | None = None,
+        loss: Any = None,
+        output: Place | None = None,
     ) -> None:
         self.reading = read(model)
         train = self.reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            hidden, vectorise = hidden or self.reading.hidden, vectorise or self.reading.vectorise
-            model = Classifier.of(self.reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
+            model = Classifier.of(
+                self.reading.module,
+                train,
+                hidden=hidden or self.reading.hidden,
+                vectorise=vectorise or self.reading.vectorise,
+                memory=memory,
+                loss=loss,
+                output=output,
+            )
         classes = checked_names(classes or self.reading.classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
         self.relevance.evidence.width(self.relevance.metric.features)  # what cannot work fails here

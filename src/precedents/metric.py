@@ -103,7 +103,7 @@ class Relevance:
         seconds += 2.0 * n * m * width / speed(torch.float32 if model.number == 4 else torch.double)
         held = model.number * width * (m + model.budget.rows(width, model.number))
         kept = model.number * n * width
-        memory = cost.bytes + min(held, model.budget.bytes) + (kept if model.budget.keeps(kept) else 0)
+        memory = cost.bytes + min(held, model.budget.bytes) + min(kept, evidence.room)
         return Estimate(seconds, memory)
 
     def scores(self, cases: Examples) -> Tensor:

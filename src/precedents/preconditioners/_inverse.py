@@ -107,7 +107,7 @@ def coordinate_kernels(
             block = inverse.coordinates(rows.dense())
             yield block, (block.square() if weights is None else block.square() * weights).sum(dim=1)
 
-    fits = evidence.model.budget.keeps(NUMBER * len(evidence.train) * evidence.width(features))
+    fits = NUMBER * len(evidence.train) * evidence.width(features) <= evidence.room
     key = ("coordinates", inverse, features)
     source = evidence.once(key, lambda: list(blocks())) if fits or key in evidence.kept else blocks()
     for block, train_sq in source:

@@ -10,7 +10,7 @@ from torch import Tensor
 from precedents.data import Examples
 from precedents.engine.gram import exact_products, fisher_factor, fisher_matrix, gradient_gram
 from precedents.engine.rows import joined
-from precedents.errors import InputError, NumericalError
+from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
 from precedents.kernel import Kernel
@@ -55,6 +55,11 @@ class InverseFisher:
         """The inverse in the primal or the dual, whichever is smaller."""
         n, p = len(evidence.train), evidence.model.size
         if self.kind == "true":
+            if not evidence.model.loss.likelihood:
+                raise NotApplicable(
+                    "The true Fisher matrix belongs to a likelihood, which a loss with weights, smoothing or a "
+                    "form of its own is not. Use fisher(kind=empirical) or hessian(kind=gauss_newton)."
+                )
             return true_fisher(evidence, self.damping, "true Fisher")
         if self.kind == "mean_gradient":
             mean = _mean_gradient(evidence)[None]
@@ -181,7 +186,7 @@ def _mean_gradient(evidence: Evidence) -> Tensor:
 
 
 def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
-    """The expected outer product of gradients over the model's own labels; the Gauss-Newton matrix."""
+    """The Gauss-Newton matrix: of cross entropy, the mean gradient square over the model's own labels."""
     model, train = evidence.model, evidence.train
     n, p = len(train), model.size
     primal, dual = true_fisher_bytes(evidence)
@@ -191,7 +196,7 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
         "Use fewer training instances, a Fisher metric, or cosine:gradient/ekfac.",
     )
     if primal <= dual:
-        if not model.budget.keeps(NUMBER * p * p):
+        if NUMBER * p * p > model.budget.kept(streamed=False):
             return whole(fisher_matrix(model, train), damping, kind)
         matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
@@ -202,16 +207,18 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
 def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
     """In the smaller of the primal and the dual."""
     model, n = evidence.model, len(evidence.train)
-    rows, p = n * (model.classes - 1), model.size
+    rank, p = model.loss.rank(model.classes), model.size
+    rows = n * rank
     primal, dual = true_fisher_bytes(evidence)
     small, large = (p, rows) if primal <= dual else (rows, p)
     flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
-    return Cost(flops=flops, passes=model.classes - 1, bytes=min(primal, dual))
+    return Cost(flops=flops, passes=rank, bytes=min(primal, dual))
 
 
 def true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:
     """In the primal and in the dual."""
-    rows, p = len(evidence.train) * (evidence.model.classes - 1), evidence.model.size
+    model = evidence.model
+    rows, p = len(evidence.train) * model.loss.rank(model.classes), model.size
     return 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)
 
 
