@@ -45,6 +45,16 @@ def test_mean_gradient_is_the_outer_product_of_the_mean(evidence, model, train) 
     assert_same(dense(inverse, 89), inverted(np.outer(mean, mean), 0.1))
 
 
+def test_the_published_inverse_is_in_float32_and_says_that_it_is_indefinite(evidence, model, train) -> None:
+    mean = np.mean([oracle.gradient(model, x, int(y)) for x, y in zip(*train, strict=True)], axis=0)
+    matrix = np.outer(mean, mean)
+    inverse = InverseFisher(kind="published", damping=10.0).fit(evidence)  # where rounding does not matter
+    expected = np.linalg.inv(matrix + 10.0 * np.abs(matrix).mean() * np.eye(len(mean)))
+    np.testing.assert_allclose(dense(inverse, 89), expected.T, rtol=0, atol=1e-4 * np.abs(expected).max())
+    assert not inverse.definite
+    assert not inverse.description.definite
+
+
 def test_fisher_of_a_linear_model_is_in_the_primal(linear, examples, train) -> None:
     inverse = fisher.fit(Evidence(Classifier.of(linear, examples), examples))
     assert isinstance(inverse, Spectrum)

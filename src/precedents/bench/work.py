@@ -18,6 +18,7 @@ VARIANTS = (
     *(f"cosine:gradient/hessian(damping={damping})" for damping in DAMPINGS),
     *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
     "dot:gradient/fisher(kind=mean_gradient, damping=1e-10)",
+    "dot:gradient/fisher(kind=published, damping=1e-10)",
     "dot:gradient/fisher(kind=true)",
 )
 

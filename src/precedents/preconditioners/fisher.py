@@ -10,7 +10,7 @@ from torch import Tensor
 from precedents.data import Examples
 from precedents.engine.gram import exact_products, fisher_factor, fisher_matrix, gradient_gram
 from precedents.engine.rows import joined
-from precedents.errors import InputError
+from precedents.errors import InputError, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
 from precedents.kernel import Kernel
@@ -28,7 +28,7 @@ from precedents.preconditioners._inverse import (
 from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
-Kind = Literal["empirical", "true", "mean_gradient"]
+Kind = Literal["empirical", "true", "mean_gradient", "published"]
 SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
 
 
@@ -38,7 +38,9 @@ class InverseFisher:
 
     empirical: the mean outer product of the gradients for the given labels.
     true: its expectation over the model's own labels, exact; equal to the Gauss-Newton matrix.
-    mean_gradient: the outer product of the mean gradient, of rank one, as in the paper's published code.
+    mean_gradient: the outer product of the mean gradient, of rank one.
+    published: the same inverted in float32, as the paper's published code does. With its damping of 1e-10,
+    relative there to the mean absolute entry, the inverse is mostly rounding: for comparison alone.
     """
 
     kind: Kind = "empirical"
@@ -55,10 +57,11 @@ class InverseFisher:
         if self.kind == "true":
             return true_fisher(evidence, self.damping, "true Fisher")
         if self.kind == "mean_gradient":
-            total = sum((rows.dense().sum(dim=0) for _, rows in evidence.train_rows(gradient)), torch.zeros(p))
-            mean = (total / n)[None]
+            mean = _mean_gradient(evidence)[None]
             ridge = absolute(self.damping, float(mean.square().sum()) / p)
             return LowRankPlusRidge(mean, ridge, "mean gradient Fisher")
+        if self.kind == "published":
+            return _published(evidence, self.damping)
         if p <= n:
             parts = (rows.dense() for _, rows in evidence.train_rows(gradient))
             matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
@@ -74,6 +77,8 @@ class InverseFisher:
             return true_fisher_cost(evidence, m)
         if self.kind == "mean_gradient":
             return Cost(flops=4.0 * (n + m) * p, passes=1)
+        if self.kind == "published":
+            return Cost(flops=2.0 * p**3 + 2.0 * (n + m) * p * p, passes=1, bytes=2 * NUMBER * p * p)
         if p <= n:
             return Cost(flops=2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, bytes=3 * NUMBER * p * p)
         return Cost(flops=n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, passes=1, bytes=3 * NUMBER * n * n)
@@ -119,6 +124,60 @@ class Dual:
             return n * torch.cholesky_solve(self.gram, self.root).diagonal().clone()
 
         yield Kernel(n * inside, case_sq, evidence.once(("squares", self), train_squares))
+
+
+@dataclass(frozen=True, eq=False)
+class Single:
+    """An inverse that was computed in float32 and is taken as it came out, not even symmetric."""
+
+    matrix: Tensor = field(repr=False)  # [p, p], float64 of float32 numbers
+    ridge: float
+    definite = False
+
+    @property
+    def description(self) -> Description:
+        """Without a spectrum: of rounding there is none to tell."""
+        return Description(
+            kind="mean gradient Fisher in float32",
+            size=len(self.matrix),
+            damping=self.ridge,
+            definite=False,
+            form="inverse",
+        )
+
+    def solve(self, rows: Tensor) -> Tensor:
+        """The inverse applied to each row."""
+        return rows @ self.matrix.T
+
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """By the inverse, from the cases' side."""
+        case = torch.cat([rows.dense() for _, rows in evidence.rows(features, cases)])
+        weighed = case @ self.matrix
+        case_sq = (weighed * case).sum(dim=1)
+        for _, rows in evidence.train_rows(features):
+            train = rows.dense()
+            yield Kernel(weighed @ train.T, case_sq, ((train @ self.matrix) * train).sum(dim=1), definite=False)
+
+
+def _published(evidence: Evidence, damping: float) -> Single:
+    p = evidence.model.size
+    evidence.model.budget.required(
+        2 * NUMBER * p * p, f"The inverse of a matrix of {p} parameters", "Use kind=empirical instead."
+    )
+    mean = _mean_gradient(evidence).float()
+    matrix = mean[:, None] * mean[None, :]
+    ridge = absolute(damping, float(matrix.abs().mean()))
+    matrix.diagonal().add_(ridge)
+    inverse, failed = torch.linalg.inv_ex(matrix)
+    if failed or not bool(inverse.isfinite().all()):
+        raise NumericalError(f"The damping {ridge:.3g} is below rounding: the matrix is singular in float32.")
+    return Single(inverse.double(), ridge)
+
+
+def _mean_gradient(evidence: Evidence) -> Tensor:
+    """Of the training set [p]."""
+    sums = (rows.dense().sum(dim=0) for _, rows in evidence.train_rows(gradient))
+    return sum(sums, torch.zeros(evidence.model.size)) / len(evidence.train)
 
 
 def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
