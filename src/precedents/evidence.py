@@ -63,21 +63,10 @@ class Evidence:
 
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
         """The same of the training set; kept from the second time on, if the budget holds them."""
-        key = ("rows", features)
-        if key in self.kept:
-            yield from self.kept.get(key)
-            return
         size = self.model.number * len(self.train) * self.held(features)
         keep = ("reused", features) in self.kept and self.model.budget.keeps(size)
         self.reused(features)
-        blocks = []
-        for places, rows in self.rows(features, self.train):
-            if keep:
-                blocks.append((places, rows))
-            yield places, rows
-            del rows  # its memory is free for the next ones
-        if keep:
-            self.once(key, lambda: blocks)
+        return self.kept.blocks(("rows", features), lambda: self.rows(features, self.train), keep)
 
     def groups(self, features: Features, cases: Examples) -> Iterator[Examples]:
         """The cases in groups whose features take no more than a third of the budget."""

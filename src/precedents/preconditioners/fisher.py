@@ -58,14 +58,16 @@ class InverseFisher:
             total = sum((rows.dense().sum(dim=0) for _, rows in evidence.train_rows(gradient)), torch.zeros(p))
             mean = (total / n)[None]
             ridge = absolute(self.damping, float(mean.square().sum()) / p)
-            return LowRankPlusRidge(mean, ridge, "mean gradient Fisher")
+            return LowRankPlusRidge.of(mean, ridge, "mean gradient Fisher")
         if p <= n:
             parts = (rows.dense() for _, rows in evidence.train_rows(gradient))
             matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
             return whole(matrix, self.damping, "empirical Fisher")
         gram = evidence.once("gram", lambda: gradient_gram(evidence.model, evidence.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
-        return Dual(gram, damped_root(gram.clone(), n * ridge), ridge, p, evidence)
+        root = damped_root(gram.clone(), n * ridge)
+        squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
+        return Dual(root, squares, ridge, p, evidence)
 
     def cost(self, evidence: Evidence, m: int) -> Cost:
         """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
@@ -86,8 +88,8 @@ class Dual:
     With S = T + n ridge I, the kernel of a case's products c = G a with the training set is n c^T S^-1.
     """
 
-    gram: Tensor = field(repr=False)  # T [n, n]
-    root: Tensor = field(repr=False)  # the Cholesky factor of S
+    root: Tensor = field(repr=False)  # the Cholesky factor of S [n, n]
+    squares: Tensor = field(repr=False)  # of the training instances: the diagonal of n T S^-1
     ridge: float
     size: int
     evidence: Evidence = field(repr=False)
@@ -96,7 +98,7 @@ class Dual:
     @property
     def description(self) -> Description:
         """With the smallest eigenvalue exact, the largest by power iteration."""
-        inner = self.root / len(self.gram) ** 0.5
+        inner = self.root / len(self.root) ** 0.5
         return low_rank_description("empirical Fisher", self.size, self.ridge, inner)
 
     def solve(self, rows: Tensor) -> Tensor:
@@ -108,17 +110,12 @@ class Dual:
 
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """From the products of the cases with the training set, without forming anything of length p."""
-        n = len(self.gram)
         case = joined([rows for _, rows in evidence.rows(features, cases)])
         blocks = [exact_products(case, rows) for _, rows in evidence.train_rows(features)]
         products = torch.cat(blocks, dim=1)  # [m, n]
         inside = torch.cholesky_solve(products.T, self.root).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
-
-        def train_squares() -> Tensor:
-            return n * torch.cholesky_solve(self.gram, self.root).diagonal().clone()
-
-        yield Kernel(n * inside, case_sq, evidence.once(("squares", self), train_squares))
+        yield Kernel(len(self.root) * inside, case_sq, self.squares)
 
 
 def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
@@ -135,7 +132,7 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
         matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
     factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
-    return LowRankPlusRidge(factor, absolute(damping, float(factor.square().sum()) / p), kind)
+    return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum()) / p), kind)
 
 
 def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
