@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +23,7 @@ from precedents.paper import metric as metric_of
 from precedents.parts import Parts, parts
 from precedents.ranking import TopK
 from precedents.runtime.cost import Estimate
+from precedents.store import Saved, save
 from precedents.views.sheet import Cell, Strip, figure, page
 from precedents.views.shown import Render, shown
 
@@ -303,8 +305,31 @@ class Explainer:
         return self.relevance.scores(self._cases(x, labels))
 
     def estimate(self, m: int = 1) -> Estimate:
-        """Time, memory and disk that explaining m cases will take, from a trial on a few instances."""
+        """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         return self.relevance.estimate(m)
+
+    def save(self, folder: str | Path) -> None:
+        """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
+
+        The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
+        many bytes; a disk without room is refused. The model and the training set are not in it.
+        """
+        save(self.relevance, Path(folder), self.classes)
+
+    @classmethod
+    def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
+        """The explainer that was saved from this model and training set: the same numbers, bit for bit.
+
+        A weight, label or row that has changed is refused, with what differs. `options` are those of an
+        Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
+        """
+        saved = Saved.open(Path(folder))
+        explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
+        saved.restore(explainer.relevance)
+        explainer.classes = explainer.classes or checked_names(
+            saved.manifest.classes, explainer.relevance.evidence.model
+        )
+        return explainer
 
     def _cases(self, x: Any, labels: Any) -> Examples:
         evidence = self.relevance.evidence

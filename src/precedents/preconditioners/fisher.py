@@ -77,8 +77,10 @@ class InverseFisher:
         if self.kind == "mean_gradient":
             return Cost(flops=4.0 * (n + m) * p, passes=1)
         if p <= n:
-            return Cost(flops=2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, bytes=3 * NUMBER * p * p)
-        return Cost(flops=n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, passes=1, bytes=3 * NUMBER * n * n)
+            flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, NUMBER * p * p
+            return Cost(flops, bytes=3 * square, disk=square, weighed=True)
+        flops, square = n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, NUMBER * n * n
+        return Cost(flops, passes=1, bytes=3 * square, disk=square)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +144,8 @@ def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
     primal, dual = true_fisher_bytes(evidence)
     small, large = (p, rows) if primal <= dual else (rows, p)
     flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
-    return Cost(flops=flops, passes=model.classes - 1, bytes=min(primal, dual))
+    disk = NUMBER * (p * p if primal <= dual else rows * (p + rows + n))
+    return Cost(flops, passes=model.classes - 1, bytes=min(primal, dual), disk=disk, weighed=primal <= dual)
 
 
 def true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:

@@ -65,9 +65,8 @@ class InverseHessian:
         if kind == "gauss_newton" and model.head is None:
             return true_fisher_cost(evidence, m)
         solved = 10.0 * p**3 + 2.0 * (n + m) * p * p
-        if model.head is not None:
-            return Cost(flops=n * p * p + solved, passes=1, bytes=_dense_bytes(p))
-        return Cost(flops=solved, passes=4 * p, bytes=_dense_bytes(p))
+        flops, passes = (solved, 4 * p) if model.head is None else (n * p * p + solved, 1)
+        return Cost(flops, passes, _dense_bytes(p), disk=NUMBER * p * p, weighed=True)
 
     def chosen(self, evidence: Evidence) -> Kind:
         """The kind that was asked for; for "auto" the first of the three that is affordable."""
