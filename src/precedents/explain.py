@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,9 @@ from precedents.parts import Parts, parts
 from precedents.ranking import TopK
 from precedents.runtime.cost import Estimate
 from precedents.store import Saved, save
+from precedents.views.beside import WIDTH, beginning, line, spread_of
 from precedents.views.sheet import Cell, Strip, figure, page
-from precedents.views.shown import Render, shown
+from precedents.views.shown import Render, Shown, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +68,7 @@ class Explanation:
     classes: Sequence[str] | None = None
     render: Render | None = field(default=None, repr=False)
     numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
+    spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -127,14 +130,24 @@ class Explanation:
         places = max(len(str(p.index)) for p in found)
         names = max(len(self.name(p.label)) for p in found)
         digits = "+.3f" if 1e-3 <= max(abs(p.score) for p in found) < 1e4 else "+.3e"
-        lines = [f"{which}predicted {self.name(int(self.predictions[case]))}, because of"]
-        lines += [
-            f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
-            f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
-            + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
-            for p in found
-        ]
+        asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
+        about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
+        lines = [f"{which}predicted {self.name(int(self.predictions[case]))}{about}, because of"]
+        for p in found:
+            lines.append(
+                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
+                f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+                + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
+            )
+            said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
+            lines += [] if said is None else [" " * (places + 5) + said]
         return "\n".join(lines)
+
+    def _shown(self, case: int, rank: int = 0) -> Shown:
+        """What a person sees of a case, or of its precedent of this rank."""
+        if rank:
+            return shown(mapped(lambda leaf: leaf[case][rank - 1], self.precedents_inputs), self.render)
+        return shown(mapped(lambda leaf: leaf[case], self.cases), self.render)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: the metric, and for each case its prediction and its precedents."""
@@ -198,14 +211,13 @@ class Explanation:
 
     def _strip(self, case: int) -> Strip:
         predicted = self.name(int(self.predictions[case]))
-        asked = mapped(lambda leaf: leaf[case], self.cases)
         cells = []
         for p in self.precedents(case):
-            instance = mapped(lambda leaf, r=p.rank: leaf[case][r - 1], self.precedents_inputs)  # type: ignore[misc]
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
-            cells.append(Cell(title, shown(instance, self.render), p.agrees))
-        return Strip(Cell(f"case {self.number(case)}\npredicted {predicted}", shown(asked, self.render)), cells)
+            cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
+        asked = Cell(f"case {self.number(case)}\npredicted {predicted}", self._shown(case))
+        return Strip(asked, cells, self.spread)
 
 
 class Explainer:
@@ -214,7 +226,8 @@ class Explainer:
     `metric` is one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
     `hidden` names modules whose outputs are the hidden layers, `vectorise` turns inputs into vectors for
     the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
-    sees: an image array, a text or a mapping of named values. `memory` is how much may be used, in bytes or
+    sees: `precedents.images`, `texts`, `tables`, or any function that returns an image array, a text or a
+    mapping of named values. `memory` is how much may be used, in bytes or
     as "2 GB"; half of what is free without it. `audit` is what `precedents.audit` found of this model and
     training set: explanations then know the hubs, and say when their metric failed.
     """
@@ -241,6 +254,8 @@ class Explainer:
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
         self.relevance.evidence.width(self.relevance.metric.features)  # what cannot work fails here
         self.classes, self.render = classes, render or self.reading.render
+        if self.render is not None:
+            shown(mapped(lambda leaf: leaf[0], train.take([0]).inputs), self.render)
         known = None if audit is None else audit.about(name_of(self.relevance.metric), self.relevance.evidence)
         self.finding = known
 
@@ -279,7 +294,12 @@ class Explainer:
             warnings=self._warnings(),
             classes=self.classes,
             render=self.render,
+            spread=self._spread,
         )
+
+    @cached_property
+    def _spread(self) -> dict[str, float]:
+        return spread_of(self.relevance.evidence.train, self.render)
 
     def _hubs(self, indices: Tensor) -> Tensor:
         """Which precedents [m, k] are hubs: in the audit, else among these cases."""
