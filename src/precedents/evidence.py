@@ -69,20 +69,18 @@ class Evidence:
 
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
         """The same of the training set; from the second time on, the first are kept as far as there is room."""
-        key = ("rows", features)
-        kept = self.kept.get(key)
-        yield from kept or ()
-        keep = kept is None and ("reused", features) in self.kept
+        room = self.room if ("reused", features) in self.kept else 0
         self.reused(features)
-        blocks, room = [], self.room if keep else 0
-        for places, rows in self.rows(features, self.train, kept[-1][0].stop if kept else 0):
-            room -= self.model.number * len(places) * self.held(features)
-            if room >= 0:
-                blocks.append((places, rows))
-            yield places, rows
-            del rows  # its memory is free for the next ones
-        if keep:
-            self.once(key, lambda: blocks)
+
+        def rest(last: tuple[range, Rows] | None) -> Iterator[tuple[range, Rows]]:
+            return self.rows(features, self.train, 0 if last is None else last[0].stop)
+
+        def fits(block: tuple[range, Rows]) -> bool:
+            nonlocal room
+            room -= self.model.number * len(block[0]) * self.held(features)
+            return room >= 0
+
+        return self.kept.blocks(("rows", features), rest, fits)
 
     def groups(self, features: Features, cases: Examples) -> Iterator[Examples]:
         """The cases in groups whose features take no more than a third of the budget."""

@@ -39,6 +39,7 @@ from precedents.ranking import checked_k
 from precedents.registry import written
 from precedents.runtime.cost import elapsed
 from precedents.runtime.progress import tracked
+from precedents.views.beside import spread_of
 from precedents.views.shown import Render, Shown, shown
 
 __all__ = ["Audit", "Recommendation", "audit"]
@@ -132,6 +133,7 @@ def audit(
         recommendation=recommend(made["judgement"], made["portraits"], costs, afford),
         costs=costs,
         pictures=_pictures(trial, shown_cases, made["portraits"], render),
+        spread=spread_of(trial.evidence.train, render),
     )
 
 
