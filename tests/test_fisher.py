@@ -45,6 +45,16 @@ def test_mean_gradient_is_the_outer_product_of_the_mean(evidence, model, train) 
     assert_same(dense(inverse, 89), inverted(np.outer(mean, mean), 0.1))
 
 
+def test_the_published_inverse_is_in_float32_and_says_that_it_is_indefinite(evidence, model, train) -> None:
+    mean = np.mean([oracle.gradient(model, x, int(y)) for x, y in zip(*train, strict=True)], axis=0)
+    matrix = np.outer(mean, mean)
+    inverse = InverseFisher(kind="published", damping=10.0).fit(evidence)  # where rounding does not matter
+    expected = np.linalg.inv(matrix + 10.0 * np.abs(matrix).mean() * np.eye(len(mean)))
+    np.testing.assert_allclose(dense(inverse, 89), expected.T, rtol=0, atol=1e-4 * np.abs(expected).max())
+    assert not inverse.definite
+    assert not inverse.description.definite
+
+
 def test_fisher_of_a_linear_model_is_in_the_primal(linear, examples, train) -> None:
     inverse = fisher.fit(Evidence(Classifier.of(linear, examples), examples))
     assert isinstance(inverse, Spectrum)
@@ -63,7 +73,7 @@ def test_all_forms_of_the_same_gradients_agree(evidence) -> None:
     values, vectors = spectrum(matrix)
     primal = Spectrum(vectors, values.clamp(min=0), ridge, "").solve(gradients)
     scale = float(primal.abs().max())
-    for other in (fisher.fit(evidence), LowRankPlusRidge(factor, ridge, "")):
+    for other in (fisher.fit(evidence), LowRankPlusRidge.of(factor, ridge, "")):
         torch.testing.assert_close(other.solve(gradients), primal, rtol=1e-8, atol=1e-8 * scale)
 
 

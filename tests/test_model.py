@@ -156,9 +156,9 @@ def test_a_model_in_train_mode_explains_as_in_eval_mode(disturbed, train, cases)
     ("model", "message"),
     [
         (lambda x: x, "The model is a function. Pass a torch.nn.Module"),
-        (Wrapped(after=lambda logits: (logits, logits)), r"returns tuple for 2 instance\(s\)"),
-        (Wrapped(after=lambda logits: logits[:, 0]), r"returns \(2,\) for 2 instance"),
-        (Wrapped(after=lambda logits: logits[:, :1]), "at least two classes"),
+        (Wrapped(after=lambda logits: (logits, logits)), r"could be 0 or 1. Say which: output=0"),
+        (Wrapped(after=lambda logits: logits[:, 0]), r"one output, .* has a label 2.*regressor"),
+        (Wrapped(after=lambda logits: logits[:, :1]), r"one output, .* has a label 2.*regressor"),
         (Wrapped(after=lambda logits: logits.sum(dim=0, keepdim=True)), r"returns \(1, 3\) for 2 instance"),
         (Wrapped(before=lambda x: dropout(x, 0.5)), "different outputs for the same input in eval mode"),
         (Wrapped(before=lambda x: x - x.mean(dim=0)), "depends on the other instances of the batch"),
@@ -216,7 +216,7 @@ def test_a_model_that_cannot_be_copied_is_refused(error, train) -> None:
 
 
 def test_labels_that_the_model_has_no_output_for_are_refused(model, train) -> None:
-    with pytest.raises(InputError, match=r"instance 1 has label 3, but the model has 3 outputs"):
+    with pytest.raises(InputError, match=r"instance 1 has label 3, but the model has 3 classes"):
         Explainer(model, (train[0], torch.where(train[1] == 1, 3, train[1])))
 
 
@@ -561,3 +561,33 @@ class CallsItself(nn.Module):
 def test_a_model_whose_copy_runs_the_original_is_refused() -> None:
     with pytest.raises(InputError, match="do not depend on its trainable parameters"):
         Explainer(CallsItself(), (torch.randn(4, 5), torch.tensor([0, 1, 2, 0])))
+
+
+@pytest.mark.parametrize(("layers", "width"), [(1, 6), (2, 12)])
+def test_states_that_the_head_receives_are_counted_once(layers, width) -> None:
+    class Reader(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(4, 3, num_layers=layers, bidirectional=True, batch_first=True)
+            self.head = nn.Linear(6, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            _, (states, _) = self.lstm(x)
+            return self.head(torch.cat([states[-2], states[-1]], dim=1))
+
+    inputs = torch.randn(5, 7, 4, generator=torch.Generator().manual_seed(0))
+    module = Reader()
+    hidden = Classifier.of(module, Examples.of((inputs, torch.zeros(5, dtype=torch.long)))).hidden(inputs)
+    _, (states, _) = module.lstm(inputs)
+    assert sum(layer.shape[1] for layer in hidden) == width
+    expected = states.transpose(0, 1).flatten(1)
+    assert torch.equal(torch.cat(hidden, dim=1), expected)
+    assert torch.equal(hidden[-1], expected[:, -6:])
+
+
+def test_a_random_draw_is_not_the_beginning_of_a_model_trained_from_the_same_seed() -> None:
+    torch.manual_seed(0)
+    beginning = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+    train = Examples.of((torch.zeros(2, 5), torch.zeros(2, dtype=torch.long)))
+    drawn = Classifier.of(beginning, train).randomized(0).module
+    assert not any(torch.equal(a, b) for a, b in zip(drawn.parameters(), beginning.parameters(), strict=True))

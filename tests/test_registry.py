@@ -13,7 +13,7 @@ from precedents.registry import written
 @pytest.mark.parametrize(
     ("registry", "some"),
     [
-        (FEATURES, {"inputs", "last_hidden", "all_hidden", "gradient"}),
+        (FEATURES, {"inputs", "last_hidden", "all_hidden", "gradient", "residual"}),
         (PRECONDITIONERS, {"identity", "hessian", "fisher"}),
         (SIMILARITIES, {"dot", "cosine", "l2"}),
         (CRITERIA, {"identical_class", "identical_subclass", "identical_instance", "model_randomization"}),

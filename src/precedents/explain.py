@@ -4,6 +4,8 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,13 +19,16 @@ from precedents.inputs import Inputs, bare, leaves, mapped
 from precedents.kind import read
 from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
+from precedents.outputs import Place
 from precedents.paper import METRICS, name_of
 from precedents.paper import metric as metric_of
 from precedents.parts import Parts, parts
 from precedents.ranking import TopK
 from precedents.runtime.cost import Estimate
+from precedents.store import Saved, save
+from precedents.views.beside import WIDTH, beginning, line, spread_of
 from precedents.views.sheet import Cell, Strip, figure, page
-from precedents.views.shown import Render, shown
+from precedents.views.shown import Render, Shown, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +68,9 @@ class Explanation:
     warnings: Sequence[str] = ()  # sentences about the metric
     classes: Sequence[str] | None = None
     render: Render | None = field(default=None, repr=False)
+    originals: tuple[Sequence[Any], Sequence[Sequence[Any]]] | None = field(default=None, repr=False)  # of both
     numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
+    spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -84,6 +91,7 @@ class Explanation:
             percentiles=self.percentiles[one],
             flags=self.flags[one],
             parts=None if self.parts is None else self.parts.of_cases(one),
+            originals=None if self.originals is None else (self.originals[0][one], self.originals[1][one]),
             numbers=self.numbers[one],
         )
 
@@ -125,14 +133,30 @@ class Explanation:
         places = max(len(str(p.index)) for p in found)
         names = max(len(self.name(p.label)) for p in found)
         digits = "+.3f" if 1e-3 <= max(abs(p.score) for p in found) < 1e4 else "+.3e"
-        lines = [f"{which}predicted {self.name(int(self.predictions[case]))}, because of"]
-        lines += [
-            f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
-            f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
-            + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
-            for p in found
-        ]
+        asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
+        about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
+        lines = [f"{which}predicted {self.name(int(self.predictions[case]))}{about}, because of"]
+        for p in found:
+            lines.append(
+                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
+                f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+                + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
+            )
+            said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
+            lines += [] if said is None else [" " * (places + 5) + said]
         return "\n".join(lines)
+
+    def _shown(self, case: int, rank: int = 0) -> Shown:
+        """What a person sees of a case, or of its precedent of this rank."""
+        return shown(self._seen(case, rank), self.render)
+
+    def _seen(self, case: int, rank: int) -> Any:
+        """The same as its owner has it, or else as the model is fed it."""
+        if self.originals is not None:
+            return self.originals[1][case][rank - 1] if rank else self.originals[0][case]
+        if rank:
+            return bare(mapped(lambda leaf: leaf[case], self.precedents_inputs), rank - 1)
+        return bare(self.cases, case)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: the metric, and for each case its prediction and its precedents."""
@@ -196,13 +220,13 @@ class Explanation:
 
     def _strip(self, case: int) -> Strip:
         predicted = self.name(int(self.predictions[case]))
-        asked, offered = bare(self.cases, case), mapped(lambda leaf: leaf[case], self.precedents_inputs)
         cells = []
         for p in self.precedents(case):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
-            cells.append(Cell(title, shown(bare(offered, p.rank - 1), self.render), p.agrees))
-        return Strip(Cell(f"case {self.number(case)}\npredicted {predicted}", shown(asked, self.render)), cells)
+            cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
+        asked = Cell(f"case {self.number(case)}\npredicted {predicted}", self._shown(case))
+        return Strip(asked, cells, self.spread)
 
 
 class Explainer:
@@ -211,9 +235,12 @@ class Explainer:
     `metric` is one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
     `hidden` names modules whose outputs are the hidden layers, `vectorise` turns inputs into vectors for
     the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
-    sees: an image array, a text or a mapping of named values. `memory` is how much may be used, in bytes or
+    sees: `precedents.images`, `texts`, `tables`, or any function that returns an image array, a text or a
+    mapping of named values. `memory` is how much may be used, in bytes or
     as "2 GB"; half of what is free without it. `audit` is what `precedents.audit` found of this model and
-    training set: explanations then know the hubs, and say when their metric failed.
+    training set: explanations then know the hubs, and say when their metric failed. `loss` is what the model
+    was trained with, if it is not plain cross entropy, and `output` says which of its outputs are the logits,
+    if that is not found, both as for `Classifier.of`.
     """
 
     def __init__(
@@ -228,16 +255,27 @@ class Explainer:
         render: Render | None = None,
         memory: int | str | None = None,
         audit: Findings | None = None,
+        loss: Any = None,
+        output: Place | None = None,
     ) -> None:
         self.reading = read(model)
         train = self.reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            hidden, vectorise = hidden or self.reading.hidden, vectorise or self.reading.vectorise
-            model = Classifier.of(self.reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
+            model = Classifier.of(
+                self.reading.module,
+                train,
+                hidden=hidden or self.reading.hidden,
+                vectorise=vectorise or self.reading.vectorise,
+                memory=memory,
+                loss=loss,
+                output=output,
+            )
         classes = checked_names(classes or self.reading.classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
         self.relevance.evidence.width(self.relevance.metric.features)  # what cannot work fails here
         self.classes, self.render = classes, render or self.reading.render
+        if self.render is not None:
+            shown(train.seen([0])[0], self.render)  # what cannot be shown fails here
         known = None if audit is None else audit.about(name_of(self.relevance.metric), self.relevance.evidence)
         self.finding = known
 
@@ -276,7 +314,13 @@ class Explainer:
             warnings=self._warnings(),
             classes=self.classes,
             render=self.render,
+            originals=_originals(cases, evidence.train, indices),
+            spread=self._spread,
         )
+
+    @cached_property
+    def _spread(self) -> dict[str, float]:
+        return spread_of(self.relevance.evidence.train, self.render)
 
     def _hubs(self, indices: Tensor) -> Tensor:
         """Which precedents [m, k] are hubs: in the audit, else among these cases."""
@@ -302,14 +346,40 @@ class Explainer:
         return self.relevance.scores(self._cases(x, labels))
 
     def estimate(self, m: int = 1) -> Estimate:
-        """Time, memory and disk that explaining m cases will take, from a trial on a few instances."""
+        """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         return self.relevance.estimate(m)
+
+    def save(self, folder: str | Path) -> None:
+        """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
+
+        The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
+        many bytes; a disk without room is refused. The model and the training set are not in it.
+        """
+        save(self.relevance, Path(folder), self.classes)
+
+    @classmethod
+    def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
+        """The explainer that was saved from this model and training set: the same numbers, bit for bit.
+
+        A weight, label or row that has changed is refused, with what differs. `options` are those of an
+        Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
+        """
+        saved = Saved.open(Path(folder))
+        explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
+        saved.restore(explainer.relevance)
+        explainer.classes = explainer.classes or checked_names(
+            saved.manifest.classes, explainer.relevance.evidence.model
+        )
+        return explainer
 
     def _cases(self, x: Any, labels: Any) -> Examples:
         evidence = self.relevance.evidence
         inputs, single = self.reading.cases(x, evidence.train)
-        labels = [labels] if single and labels is not None else labels
-        return as_cases(evidence.model, inputs, labels)
+        if labels is not None:
+            labels = [labels] if single else labels
+            labels = self.reading.numbered(labels) if self.reading.numbered else labels
+        originals = self.reading.originals(x, evidence.train) if self.reading.originals else None
+        return replace(as_cases(evidence.model, inputs, labels), originals=originals)
 
 
 def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str] | None:
@@ -317,6 +387,15 @@ def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str]
     if classes is not None and len(classes) != model.classes:
         raise InputError(f"There are {len(classes)} class names, but the model has {model.classes} outputs.")
     return None if classes is None else [str(name) for name in classes]
+
+
+def _originals(
+    cases: Examples, train: Examples, indices: Tensor
+) -> tuple[Sequence[Any], Sequence[Sequence[Any]]] | None:
+    """Of the cases and of their precedents [m, k], if both were kept."""
+    if cases.originals is None or train.originals is None:
+        return None
+    return cases.seen(range(len(cases))), [train.seen(row) for row in indices.tolist()]
 
 
 def _equal(asked: Inputs, offered: Inputs) -> Tensor:

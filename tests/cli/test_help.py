@@ -9,8 +9,14 @@ from typer.testing import CliRunner
 
 from precedents import __version__
 from precedents.cli._main import COMMANDS, app
+from precedents.registry import Registry
 
 NAMES = COMMANDS.names()
+GROUPS = {name: found.names() for name in NAMES if isinstance(found := COMMANDS.get(name), Registry)}
+PATHS = [
+    *((name,) for name in NAMES if name not in GROUPS),
+    *((group, name) for group, names in GROUPS.items() for name in names),
+]
 FRESH = ("train", "demo")  # commands that make what the others use
 
 
@@ -24,25 +30,32 @@ def examples(text: str) -> list[str]:
     return re.findall(r"^ *\$ (precedents .*)$", text, re.MULTILINE)
 
 
-EVERY = [example for command in [(), *((name,) for name in NAMES)] for example in examples(help_of(*command))]
+EVERY = [example for command in [(), *PATHS] for example in examples(help_of(*command))]
 
 
 def test_every_command_is_listed() -> None:
     listed = help_of().partition("Commands:")[2]
-    assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == NAMES
+    assert sorted(re.findall(r"^  (\w+)  ", listed, re.MULTILINE)) == NAMES
     assert {"audit", "criteria", "demo", "explain", "metrics", "train"} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_command_has_examples_of_itself(name) -> None:
-    found = examples(help_of(name))
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_command_of_a_group_is_listed(group, precedents) -> None:
+    listed = help_of(group).partition("Commands:")[2]
+    assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == GROUPS[group]
+    assert precedents(group).out == precedents(group, "--help").out
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_command_has_examples_of_itself(path) -> None:
+    found = examples(help_of(*path))
     assert found
-    assert all(shlex.split(example)[1] == name for example in found)
+    assert all(tuple(shlex.split(example)[1 : 1 + len(path)]) == path for example in found)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_option_says_what_it_is_for(name) -> None:
-    options = re.sub(r"\n {10,}", " ", help_of(name).partition("Options:")[2])
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_option_says_what_it_is_for(path) -> None:
+    options = re.sub(r"\n {10,}", " ", help_of(*path).partition("Options:")[2])
     for line in options.strip().splitlines():
         assert re.match(r" *(-\w, |--?)[\w-]+.*?  +\S", line), line
 

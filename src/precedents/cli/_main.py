@@ -1,10 +1,13 @@
-"""The command `precedents`: every file of this folder is a command; errors and exit codes live here."""
+"""The command `precedents`: every file of this folder is a command, every folder in it a group of commands.
+
+Errors and exit codes live here.
+"""
 
 import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Context, Exit, Option, Typer, TyperException
 
@@ -15,22 +18,38 @@ from precedents.registry import Registry
 
 WRONG, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 
-COMMANDS: Registry[Callable[..., None]] = Registry("command", cli)
+Command = Callable[..., None]
+
+COMMANDS: Registry[Command | Registry[Command]] = Registry("command", cli)
 
 
 def app() -> Typer:
     """All commands of the folder, with help, completion and version."""
+    return _group(COMMANDS, precedents, unbroken(precedents))
+
+
+def _group(commands: Registry[Any], alone: Command, text: str) -> Typer:
+    """The commands of a folder; `alone` is what is done before them, or without any."""
     made = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-    made.callback(invoke_without_command=True, help=unbroken(precedents))(precedents)
-    for name in COMMANDS.names():
-        command = COMMANDS.get(name)
-        made.command(name, help=unbroken(command))(command)
+    made.callback(invoke_without_command=True, help=text)(alone)
+    for name in commands.names():
+        command = commands.get(name)
+        if isinstance(command, Registry):
+            made.add_typer(_group(command, helped, unbroken(command.folder)), name=name)
+        else:
+            made.command(name, help=unbroken(command))(command)
     return made
 
 
-def unbroken(command: Callable[..., None]) -> str:
+def unbroken(command: object) -> str:
     """A command's help, in which the lines of its examples stay as they are."""
     return (inspect.getdoc(command) or "").replace("Examples:", "\b\nExamples:")
+
+
+def helped(context: Context) -> None:
+    """Shows the help when no command is given."""
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
 
 
 def precedents(
@@ -50,8 +69,7 @@ def precedents(
     if version:
         sys.stdout.write(f"precedents {__version__}\n")
         raise Exit
-    if context.invoked_subcommand is None:
-        sys.stdout.write(context.get_help() + "\n")
+    helped(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 from precedents.data import Examples
 from precedents.engine.gram import exact_products, fisher_factor, fisher_matrix, gradient_gram
 from precedents.engine.rows import joined
-from precedents.errors import InputError
+from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
 from precedents.kernel import Kernel
@@ -28,7 +28,7 @@ from precedents.preconditioners._inverse import (
 from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
-Kind = Literal["empirical", "true", "mean_gradient"]
+Kind = Literal["empirical", "true", "mean_gradient", "published"]
 SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
 
 
@@ -38,7 +38,9 @@ class InverseFisher:
 
     empirical: the mean outer product of the gradients for the given labels.
     true: its expectation over the model's own labels, exact; equal to the Gauss-Newton matrix.
-    mean_gradient: the outer product of the mean gradient, of rank one, as in the paper's published code.
+    mean_gradient: the outer product of the mean gradient, of rank one.
+    published: the same inverted in float32, as the paper's published code does. With its damping of 1e-10,
+    relative there to the mean absolute entry, the inverse is mostly rounding: for comparison alone.
     """
 
     kind: Kind = "empirical"
@@ -53,19 +55,27 @@ class InverseFisher:
         """The inverse in the primal or the dual, whichever is smaller."""
         n, p = len(evidence.train), evidence.model.size
         if self.kind == "true":
+            if not evidence.model.loss.likelihood:
+                raise NotApplicable(
+                    "The true Fisher matrix belongs to a likelihood, which a loss with weights, smoothing or a "
+                    "form of its own is not. Use fisher(kind=empirical) or hessian(kind=gauss_newton)."
+                )
             return true_fisher(evidence, self.damping, "true Fisher")
         if self.kind == "mean_gradient":
-            total = sum((rows.dense().sum(dim=0) for _, rows in evidence.train_rows(gradient)), torch.zeros(p))
-            mean = (total / n)[None]
+            mean = _mean_gradient(evidence)[None]
             ridge = absolute(self.damping, float(mean.square().sum()) / p)
-            return LowRankPlusRidge(mean, ridge, "mean gradient Fisher")
+            return LowRankPlusRidge.of(mean, ridge, "mean gradient Fisher")
+        if self.kind == "published":
+            return _published(evidence, self.damping)
         if p <= n:
             parts = (rows.dense() for _, rows in evidence.train_rows(gradient))
             matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
             return whole(matrix, self.damping, "empirical Fisher")
         gram = evidence.once("gram", lambda: gradient_gram(evidence.model, evidence.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
-        return Dual(gram, damped_root(gram.clone(), n * ridge), ridge, p, evidence)
+        root = damped_root(gram.clone(), n * ridge)
+        squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
+        return Dual(root, squares, ridge, p, evidence)
 
     def cost(self, evidence: Evidence, m: int) -> Cost:
         """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
@@ -74,9 +84,13 @@ class InverseFisher:
             return true_fisher_cost(evidence, m)
         if self.kind == "mean_gradient":
             return Cost(flops=4.0 * (n + m) * p, passes=1)
+        if self.kind == "published":
+            return Cost(flops=2.0 * p**3 + 2.0 * (n + m) * p * p, passes=1, bytes=2 * NUMBER * p * p)
         if p <= n:
-            return Cost(flops=2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, bytes=3 * NUMBER * p * p)
-        return Cost(flops=n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, passes=1, bytes=3 * NUMBER * n * n)
+            flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, NUMBER * p * p
+            return Cost(flops, bytes=3 * square, disk=square, weighed=True)
+        flops, square = n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, NUMBER * n * n
+        return Cost(flops, passes=1, bytes=3 * square, disk=square)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +100,8 @@ class Dual:
     With S = T + n ridge I, the kernel of a case's products c = G a with the training set is n c^T S^-1.
     """
 
-    gram: Tensor = field(repr=False)  # T [n, n]
-    root: Tensor = field(repr=False)  # the Cholesky factor of S
+    root: Tensor = field(repr=False)  # the Cholesky factor of S [n, n]
+    squares: Tensor = field(repr=False)  # of the training instances: the diagonal of n T S^-1
     ridge: float
     size: int
     evidence: Evidence = field(repr=False)
@@ -96,7 +110,7 @@ class Dual:
     @property
     def description(self) -> Description:
         """With the smallest eigenvalue exact, the largest by power iteration."""
-        inner = self.root / len(self.gram) ** 0.5
+        inner = self.root / len(self.root) ** 0.5
         return low_rank_description("empirical Fisher", self.size, self.ridge, inner)
 
     def solve(self, rows: Tensor) -> Tensor:
@@ -108,21 +122,70 @@ class Dual:
 
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """From the products of the cases with the training set, without forming anything of length p."""
-        n = len(self.gram)
         case = joined([rows for _, rows in evidence.rows(features, cases)])
         blocks = [exact_products(case, rows) for _, rows in evidence.train_rows(features)]
         products = torch.cat(blocks, dim=1)  # [m, n]
         inside = torch.cholesky_solve(products.T, self.root).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
+        yield Kernel(len(self.root) * inside, case_sq, self.squares)
 
-        def train_squares() -> Tensor:
-            return n * torch.cholesky_solve(self.gram, self.root).diagonal().clone()
 
-        yield Kernel(n * inside, case_sq, evidence.once(("squares", self), train_squares))
+@dataclass(frozen=True, eq=False)
+class Single:
+    """An inverse that was computed in float32 and is taken as it came out, not even symmetric."""
+
+    matrix: Tensor = field(repr=False)  # [p, p], float64 of float32 numbers
+    ridge: float
+    definite = False
+
+    @property
+    def description(self) -> Description:
+        """Without a spectrum: of rounding there is none to tell."""
+        return Description(
+            kind="mean gradient Fisher in float32",
+            size=len(self.matrix),
+            damping=self.ridge,
+            definite=False,
+            form="inverse",
+        )
+
+    def solve(self, rows: Tensor) -> Tensor:
+        """The inverse applied to each row."""
+        return rows @ self.matrix.T
+
+    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """By the inverse, from the cases' side."""
+        case = torch.cat([rows.dense() for _, rows in evidence.rows(features, cases)])
+        weighed = case @ self.matrix
+        case_sq = (weighed * case).sum(dim=1)
+        for _, rows in evidence.train_rows(features):
+            train = rows.dense()
+            yield Kernel(weighed @ train.T, case_sq, ((train @ self.matrix) * train).sum(dim=1), definite=False)
+
+
+def _published(evidence: Evidence, damping: float) -> Single:
+    p = evidence.model.size
+    evidence.model.budget.required(
+        2 * NUMBER * p * p, f"The inverse of a matrix of {p} parameters", "Use kind=empirical instead."
+    )
+    mean = _mean_gradient(evidence).float()
+    matrix = mean[:, None] * mean[None, :]
+    ridge = absolute(damping, float(matrix.abs().mean()))
+    matrix.diagonal().add_(ridge)
+    inverse, failed = torch.linalg.inv_ex(matrix)
+    if failed or not bool(inverse.isfinite().all()):
+        raise NumericalError(f"The damping {ridge:.3g} is below rounding: the matrix is singular in float32.")
+    return Single(inverse.double(), ridge)
+
+
+def _mean_gradient(evidence: Evidence) -> Tensor:
+    """Of the training set [p]."""
+    sums = (rows.dense().sum(dim=0) for _, rows in evidence.train_rows(gradient))
+    return sum(sums, torch.zeros(evidence.model.size)) / len(evidence.train)
 
 
 def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
-    """The expected outer product of gradients over the model's own labels; the Gauss-Newton matrix."""
+    """The Gauss-Newton matrix: of cross entropy, the mean gradient square over the model's own labels."""
     model, train = evidence.model, evidence.train
     n, p = len(train), model.size
     primal, dual = true_fisher_bytes(evidence)
@@ -132,25 +195,30 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
         "Use fewer training instances, a Fisher metric, or cosine:gradient/ekfac.",
     )
     if primal <= dual:
+        if NUMBER * p * p > model.budget.kept(streamed=False):
+            return whole(fisher_matrix(model, train), damping, kind)
         matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
     factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
-    return LowRankPlusRidge(factor, absolute(damping, float(factor.square().sum()) / p), kind)
+    return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum()) / p), kind)
 
 
 def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
     """In the smaller of the primal and the dual."""
     model, n = evidence.model, len(evidence.train)
-    rows, p = n * (model.classes - 1), model.size
+    rank, p = model.loss.rank(model.classes), model.size
+    rows = n * rank
     primal, dual = true_fisher_bytes(evidence)
     small, large = (p, rows) if primal <= dual else (rows, p)
     flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
-    return Cost(flops=flops, passes=model.classes - 1, bytes=min(primal, dual))
+    disk = NUMBER * (p * p if primal <= dual else rows * (p + rows + n))
+    return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, weighed=primal <= dual)
 
 
 def true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:
     """In the primal and in the dual."""
-    rows, p = len(evidence.train) * (evidence.model.classes - 1), evidence.model.size
+    model = evidence.model
+    rows, p = len(evidence.train) * model.loss.rank(model.classes), model.size
     return 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)
 
 

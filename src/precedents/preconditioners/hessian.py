@@ -11,7 +11,7 @@ from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
 from precedents.preconditioners._inverse import Inverse, Spectrum, absolute, spectrum
 from precedents.preconditioners.ekfac import InverseEKFAC
-from precedents.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost
+from precedents.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost, whole
 from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
@@ -47,10 +47,13 @@ class InverseHessian:
         kind = self.chosen(evidence)
         if kind == "ekfac":
             return InverseEKFAC(self.damping).fit(evidence)
-        if kind == "gauss_newton" and evidence.model.head is None:
+        if kind == "gauss_newton" and not _closed(evidence):
             key = ("gauss-newton", self.damping)
             return evidence.once(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
         hessian = evidence.once("hessian", lambda: _dense(evidence))
+        if evidence.model.head is not None:  # of a linear model: positive semidefinite
+            key = ("hessian inverse", self.damping)
+            return evidence.once(key, lambda: whole(hessian.clone(), self.damping, "exact Hessian"))
         values, vectors = evidence.once("hessian spectrum", lambda: spectrum(hessian))
         name = "exact Hessian" if kind == "exact" else "Gauss-Newton"
         ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
@@ -62,12 +65,12 @@ class InverseHessian:
         kind = self.chosen(evidence)
         if kind == "ekfac":
             return InverseEKFAC(self.damping).cost(evidence, m)
-        if kind == "gauss_newton" and model.head is None:
+        if kind == "gauss_newton" and not _closed(evidence):
             return true_fisher_cost(evidence, m)
-        solved = 10.0 * p**3 + 2.0 * (n + m) * p * p
-        if model.head is not None:
-            return Cost(flops=n * p * p + solved, passes=1, bytes=_dense_bytes(p))
-        return Cost(flops=solved, passes=4 * p, bytes=_dense_bytes(p))
+        applied = 2.0 * (n + m) * p * p
+        closed = model.head is not None
+        flops, passes = (n * p * p + p**3 / 3 + applied, 1) if closed else (10.0 * p**3 + applied, 4 * p)
+        return Cost(flops, passes, _dense_bytes(p), disk=NUMBER * p * p, weighed=True)
 
     def chosen(self, evidence: Evidence) -> Kind:
         """The kind that was asked for; for "auto" the first of the three that is affordable."""
@@ -81,6 +84,11 @@ class InverseHessian:
 
 def _dense_bytes(p: int) -> int:
     return 4 * NUMBER * p * p
+
+
+def _closed(evidence: Evidence) -> bool:
+    """Whether the model is linear, and its Hessian, which is the Gauss-Newton matrix, fits as a whole."""
+    return evidence.model.head is not None and _dense_bytes(evidence.model.size) <= evidence.model.budget.bytes
 
 
 def _dense(evidence: Evidence) -> Tensor:

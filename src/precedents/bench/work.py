@@ -1,0 +1,75 @@
+"""Work: the repeats of the settings that were asked for, done by several processes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from precedents.bench.protocol import Repeat, header
+from precedents.bench.records import COSTS, Records, mended
+from precedents.bench.settings import Setting
+from precedents.errors import InputError
+from precedents.paper import METRICS, metric, name_of
+from precedents.runtime.workers import in_workers
+
+DAMPINGS = (1e-1, 1e-2, 1e-5, 1e-7, 1e-10)
+VARIANTS = (
+    "cosine:residual",
+    *(f"dot:gradient/hessian(negative=keep, damping={damping})" for damping in DAMPINGS),
+    *(f"cosine:gradient/hessian(damping={damping})" for damping in DAMPINGS),
+    *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
+    "dot:gradient/fisher(kind=mean_gradient, damping=1e-10)",
+    "dot:gradient/fisher(kind=published, damping=1e-10)",
+    "dot:gradient/fisher(kind=true)",
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One repeat of a setting."""
+
+    setting: Setting
+    repeat: int
+    metrics: tuple[str, ...]
+    out: Path
+    data: Path | None
+    memory: str | None
+
+
+def work(
+    settings: Sequence[Setting],
+    repeats: Sequence[int],
+    out: Path,
+    *,
+    data: Path | None = None,
+    metrics: Sequence[str] | None = None,
+    workers: int = 1,
+    memory: str | None = None,
+) -> Iterator[Task]:
+    """Runs every repeat; yields each when it is done. What is recorded already is not done again."""
+    if workers < 1:
+        raise InputError(f"There are {workers} workers. Use at least one.")
+    mended(out / COSTS)
+    for setting in settings:
+        mended(out / f"{setting.name.replace('/', '-')}.jsonl")
+        Records.of(out, setting.name, header(setting, data))
+    tasks = [
+        Task(setting, repeat, names(setting, metrics), out, data, memory)
+        for setting in settings
+        for repeat in repeats
+    ]
+    yield from in_workers(done, tasks, workers)
+
+
+def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
+    """The metrics by their names or texts: those asked for, or the paper's and what explains differences."""
+    tables = ("vehicle", "segment", "digits", "wine", "breast_cancer")
+    small = setting.dataset in tables and setting.architecture != "cnn"
+    wanted = [*METRICS, *(VARIANTS if small else VARIANTS[:1])] if metrics is None else metrics
+    return tuple(dict.fromkeys(name_of(metric(each)) for each in wanted))
+
+
+def done(task: Task) -> Task:
+    """Runs one repeat, in a worker."""
+    records = Records.of(task.out, task.setting.name, header(task.setting, task.data))
+    Repeat(task.setting, task.repeat, records, task.data, task.memory).run(task.metrics)
+    return task

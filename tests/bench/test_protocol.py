@@ -1,0 +1,242 @@
+"""A repeat: its models, its records, and that neither kills nor workers change them."""
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from precedents.bench.protocol import Repeat, header
+from precedents.bench.records import Records
+from precedents.bench.settings import SETTINGS, chosen, counted
+from precedents.bench.train import moved, trained
+from precedents.bench.work import VARIANTS, names, work
+from precedents.data import Examples
+from precedents.errors import FormatError, InputError, StaleError, UnknownNameError
+from precedents.paper import METRICS, metric
+
+QUICK = replace(SETTINGS["wine/mlp"], epochs=3)
+FEW = ("cos_grad", "dot_last", "dot_fisher")
+
+
+def repeat(folder: Path, number: int = 0, setting=QUICK) -> Repeat:
+    return Repeat(setting, number, Records.of(folder, setting.name, header(setting, None)))
+
+
+def lines(folder: Path) -> list[str]:
+    return sorted((folder / "wine-mlp.jsonl").read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """Two repeats, done without workers and without a stop."""
+    folder = tmp_path_factory.mktemp("whole")
+    for number in range(2):
+        repeat(folder, number).run(FEW)
+    return folder
+
+
+def test_every_criterion_and_analysis_is_recorded(whole) -> None:
+    records = Records.of(whole, "wine/mlp")
+    pieces = {piece for number, piece in records.values if number == 0}
+    criteria = {piece[2] for piece in pieces if piece[0] == "outcome"}
+    assert criteria == {
+        "identical_class",
+        "identical_class(k=10)",
+        "identical_subclass",
+        "identical_subclass(k=10)",
+        "identical_instance",
+        "model_randomization",
+        "model_randomization(label=shared)",
+    }
+    assert {piece[0] for piece in pieces} >= {"model", "hubs", "norms", "residuals", "gallery", "stability"}
+    outcome = records.values[0, ("outcome", "cos_grad", "identical_class")]
+    assert 0 <= outcome["mean"] <= 1
+    assert outcome["count"] == records.values[0, ("model", "trained")]["cases"]
+
+
+def test_repeats_differ(whole) -> None:
+    values = Records.of(whole, "wine/mlp").values
+    assert values[0, ("hubs", "cos_grad")] != values[1, ("hubs", "cos_grad")]
+
+
+def test_a_repeat_that_is_done_does_nothing(whole, monkeypatch) -> None:
+    before = lines(whole)
+    monkeypatch.setattr(Repeat, "trial", lambda *_: pytest.fail("a model was asked for"))
+    repeat(whole).run(FEW)
+    assert lines(whole) == before
+
+
+def test_metrics_can_be_added_without_training_again(tmp_path, whole, monkeypatch) -> None:
+    repeat(tmp_path).run(FEW[:1])
+    monkeypatch.setattr(Repeat, "_trained", lambda *_: pytest.fail("it was trained again"))
+    repeat(tmp_path).run(FEW)
+    first = [line for line in lines(whole) if '"repeat":1' not in line]
+    assert lines(tmp_path) == first
+
+
+def test_weights_that_are_lost_are_made_again_the_same(tmp_path, whole) -> None:
+    repeat(tmp_path).run(FEW[:1])
+    for path in tmp_path.glob("models/*/*.safetensors"):
+        path.unlink()
+    repeat(tmp_path).run(FEW)
+    assert lines(tmp_path) == [line for line in lines(whole) if '"repeat":1' not in line]
+
+
+def test_two_workers_give_the_records_of_none(tmp_path, whole) -> None:
+    done = list(work([QUICK], range(2), tmp_path, metrics=FEW, workers=2))
+    assert {task.repeat for task in done} == {0, 1}
+    assert lines(tmp_path) == lines(whole)
+
+
+SCRIPT = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from precedents.bench.settings import SETTINGS
+from precedents.bench.work import work
+if __name__ == "__main__":
+    setting = replace(SETTINGS["wine/mlp"], epochs=3)
+    list(work([setting], range(2), Path(sys.argv[1]), metrics=sys.argv[2:], workers=1))
+"""
+
+
+def test_a_run_that_is_killed_goes_on_with_the_same_records(tmp_path, whole) -> None:
+    script, folder = tmp_path / "script.py", tmp_path / "records"
+    script.write_text(SCRIPT)
+    file = folder / "wine-mlp.jsonl"
+    for least in (6, 30):
+        process = subprocess.Popen([sys.executable, str(script), str(folder), *FEW])
+        deadline = time.monotonic() + 240
+        try:
+            while not (file.exists() and file.read_bytes().count(b"\n") >= least):
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.01)
+        finally:
+            process.kill()
+            process.wait()
+        settled = -1
+        while settled != (settled := file.stat().st_size):  # the worker ends with what started it
+            time.sleep(0.3)
+        with file.open("ab") as half:
+            half.write(b'{"repeat":0,"piece":["outc')
+    subprocess.run([sys.executable, str(script), str(folder), *FEW], check=True)
+    assert lines(folder) == lines(whole)
+
+
+def test_a_failure_in_a_worker_is_told(tmp_path) -> None:
+    wrong = replace(QUICK, architecture="bi_lstm")
+    with pytest.raises(RuntimeError, match="indices"):
+        list(work([wrong], range(1), tmp_path, metrics=FEW, workers=1))
+
+
+def test_records_of_other_settings_or_data_are_refused(tmp_path) -> None:
+    repeat(tmp_path)
+    with pytest.raises(StaleError, match="protocol"):
+        repeat(tmp_path, setting=replace(QUICK, epochs=4))
+
+
+@pytest.mark.parametrize("line", ["no json", "[1]", '{"repeat": 0}', '{"repeat": "x", "piece": 1, "value": 1}'])
+def test_a_damaged_line_is_named(tmp_path, line) -> None:
+    path = repeat(tmp_path).records.path
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(FormatError, match="Line 2"):
+        Records.of(tmp_path, "wine/mlp")
+
+
+def test_records_begin_with_a_header(tmp_path) -> None:
+    (tmp_path / "wine-mlp.jsonl").write_text(json.dumps({"format": 99, "setting": "wine/mlp"}) + "\n")
+    with pytest.raises(FormatError, match="format 1"):
+        Records.of(tmp_path, "wine/mlp")
+
+
+def test_numbers_are_recorded_with_six_digits(tmp_path) -> None:
+    records = Records.of(tmp_path, "wine/mlp", {})
+    made = records.once(0, ("a",), lambda: {"x": [1 / 3, 2], "y": (1e-12 / 3,)})
+    assert made == {"x": [0.333333, 2], "y": [3.33333e-13]}
+    assert Records.of(tmp_path, "wine/mlp").values == {(0, ("a",)): made}
+
+
+def test_settings_are_named_in_several_ways() -> None:
+    assert len(chosen(None)) == 13
+    assert [s.name for s in chosen("vehicle/*, mnist/cnn,vehicle/mlp")] == [
+        "vehicle/mlp",
+        "vehicle/logreg",
+        "mnist/cnn",
+    ]
+    assert chosen("mnist/cnn", epochs=7)[0].epochs == 7
+    with pytest.raises(UnknownNameError):
+        chosen("mnist/forest")
+    with pytest.raises(InputError):
+        chosen(" , ")
+
+
+@pytest.mark.parametrize(("text", "places"), [("3", [0, 1, 2]), ("3-5", [3, 4, 5]), ("0-0", [0])])
+def test_repeats_are_counted_or_named(text, places) -> None:
+    assert list(counted(text)) == places
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "5-3", "many", ""])
+def test_repeats_that_are_none_are_refused(text) -> None:
+    with pytest.raises(InputError, match="--repeats"):
+        counted(text)
+
+
+def test_all_settings_can_be_built() -> None:
+    from precedents.bench.catalogue import ARCHITECTURES, DATASETS
+
+    for setting in SETTINGS.values():
+        assert DATASETS.known(setting.dataset)
+        assert ARCHITECTURES.known(setting.architecture)
+        assert set(METRICS) <= set(names(setting, None))
+    assert [str(metric(text)) for text in VARIANTS]
+
+
+def test_a_hessian_is_of_the_kind_that_the_setting_names(tmp_path) -> None:
+    made = repeat(tmp_path, setting=replace(QUICK, curvature="gauss_newton"))
+    assert "kind=gauss_newton" in str(made.metric("dot_if"))
+    assert "kind=ekfac" in str(made.metric("dot:gradient/hessian(kind=ekfac)"))
+    assert made.metric("cos_grad") == METRICS["cos_grad"]
+
+
+def test_the_epoch_that_predicts_the_development_set_best_is_kept() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(40, 3, generator=generator)
+    train, dev = Examples.of((x, (x[:, 0] > 0).long())), Examples.of((x, (x[:, 0] < 0).long()))
+    build = lambda: torch.nn.Linear(3, 2)  # noqa: E731
+    seen = []
+
+    def watched(epochs: int) -> float:
+        model = trained(build, train, epochs=epochs, seed=0, rate=0.1, dev=dev, watch=seen.append)
+        return float((model(x).argmax(1) == dev.labels).double().mean())
+
+    def last(epochs: int) -> float:
+        model = trained(build, train, epochs=epochs, seed=0, rate=0.1)
+        return float((model(x).argmax(1) == dev.labels).double().mean())
+
+    assert watched(6) == max(last(epochs) for epochs in range(1, 7))
+    assert len(seen) == 6
+
+
+def test_images_are_moved_and_mirrored_as_wholes() -> None:
+    image = torch.arange(1.0, 1 + 3 * 8 * 8).reshape(1, 3, 8, 8)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        changed = moved(image.expand(64, -1, -1, -1))
+    assert changed.shape == (64, 3, 8, 8)
+    wide = torch.nn.functional.pad(image[0], (4, 4, 4, 4))
+    possible = [
+        window.flip(-1) if mirrored else window
+        for i in range(9)
+        for j in range(9)
+        for mirrored in (False, True)
+        for window in [wide[:, i : i + 8, j : j + 8]]
+    ]
+    found = {next(k for k, each in enumerate(possible) if torch.equal(each, one)) for one in changed}
+    assert len(found) > 20
+    assert {k % 2 for k in found} == {0, 1}
