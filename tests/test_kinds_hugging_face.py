@@ -23,8 +23,8 @@ from transformers import (
     GPT2ForSequenceClassification,
     GPT2LMHeadModel,
     TextClassificationPipeline,
+    ViTImageProcessor,
 )
-from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
 import precedents as pr
 from precedents.caution import DUPLICATE
@@ -151,8 +151,8 @@ def test_hidden_layers_are_means_over_tokens_and_what_the_head_receives(name, mo
     evidence = pr.Explainer((model, tokenizer), rows, "cos_last").relevance.evidence
     blocks, head = evidence.model.hidden(evidence.train.take([0, 1]).inputs)
     for i in range(2):
-        ids = torch.tensor([tokenizer(rows[i]["text"])["input_ids"]])
-        states = model(input_ids=ids, output_hidden_states=True).hidden_states
+        inputs = tokenizer(rows[i]["text"], return_tensors="pt")
+        states = model(**inputs, output_hidden_states=True).hidden_states
         assert torch.allclose(blocks[i], torch.cat([state[0].mean(dim=0) for state in states]))
         received = states[-1][:, -1] if name == "gpt2" else model.bert.pooler(states[-1])
         assert torch.allclose(head[i], received[0])
@@ -282,8 +282,8 @@ def test_retraining_and_drawing_anew_give_models_that_are_read_as_the_first_was(
 
 
 @pytest.fixture(scope="session")
-def processor() -> ViTImageProcessorPil:
-    return ViTImageProcessorPil(
+def processor() -> ViTImageProcessor:
+    return ViTImageProcessor(
         size={"height": 8, "width": 8}, image_mean=[0.4, 0.5, 0.6], image_std=[0.2, 0.3, 0.4]
     )
 
