@@ -6,7 +6,6 @@ that is the same function; else its gradients come by vmap over the module, then
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
 from precedents.engine import rules
+from precedents.engine.folding import cloned, replace
 from precedents.engine.parts import Dense, Part
 from precedents.engine.rules._rule import Pass, Recorder, Rule, Sink
 from precedents.errors import InputError
@@ -70,13 +70,17 @@ class Recording:
 Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
 
 
-def recording(model: Classifier, check: Check | None = None, like: Recording | None = None) -> Recording:
+def recording(
+    model: Classifier,
+    check: Check | None = None,
+    like: Recording | None = None,
+    clone: nn.Module | None = None,
+) -> Recording:
     """The clone with its hooks; the model's own module is left alone.
 
     Which parameters are given as copies is tried by `check`, or taken from a recording of the same model.
     """
-    shared = [*model.module.parameters(), *model.module.buffers()]
-    clone = deepcopy(model.module, {id(tensor): tensor for tensor in shared})
+    clone = cloned(model.module) if clone is None else clone
     recorder = Recorder()
     draft = Recording(clone, recorder, (), {})
     copies: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -111,21 +115,16 @@ def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
         rule = next((r for r in rules if type(module) in r.types and r.applies(module)), None)
         if rule is not None and rule.rewritten is not None:
             done.update(id(inner) for inner in module.modules())
-            _replace(clone, module, rule.rewritten(module, recorder))
+            replace(clone, module, rule.rewritten(module, recorder))
+        elif rule is not None and rule.whole:
+            done.update(id(inner) for inner in module.modules())
+            _hook(module, recorder, partial(_by_rule, rule, module))
         elif any(p.requires_grad for p in module.parameters(recurse=False)):
             if rule is not None and set(module._parameters) <= {"weight", "bias"}:
                 _hook(module, recorder, partial(_by_rule, rule, module))
             else:
                 left.append((name, module))
     return left
-
-
-def _replace(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:
-    """Puts a module in every place of another."""
-    for parent in list(clone.modules()):
-        for name, child in parent._modules.items():
-            if child is old:
-                setattr(parent, name, new)
 
 
 def _copied(draft: Recording, module: nn.Module, name: str, check: Check) -> tuple[int, ...] | None:

@@ -25,7 +25,7 @@ def parts(module: Conv, grad: Tensor, x: Tensor) -> Iterator[Part]:
         if _is_pointwise(module):
             yield Outer(module.weight, grad.flatten(2).transpose(1, 2), x.flatten(2).transpose(1, 2))
         else:
-            yield Dense(module.weight, _weight_gradients(module, grad, x))
+            yield Dense(module.weight, weight_gradients(module, grad, x))
     if module.bias is not None and trainable(module.bias):
         yield Dense(module.bias, grad.flatten(2).sum(dim=2))
 
@@ -39,9 +39,11 @@ def _is_pointwise(module: Conv) -> bool:
     )
 
 
-def _weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
+def weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
     """[b, out, in / groups, *kernel]."""
     b, spatial = len(x), len(module.kernel_size)
+    if _is_pointwise(module):
+        return torch.bmm(grad.flatten(2), x.flatten(2).transpose(1, 2)).reshape(b, *module.weight.shape)
     padding = module.padding
     few = module.groups == 1 and module.in_channels <= FEW
     if few or module.padding_mode != "zeros" or isinstance(padding, str):
