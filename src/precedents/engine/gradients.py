@@ -13,15 +13,15 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vjp, vmap
 
 from precedents.data import Batch
 from precedents.engine.folding import foldable, folded
 from precedents.engine.parts import Lookup, Outer, Part
 from precedents.engine.record import Recording, recording
+from precedents.engine.roads import by_instance, by_vmap, flat
 from precedents.engine.rows import Rows, joined_factors
 from precedents.errors import InputError, PrecedentsError
-from precedents.inputs import Inputs, alone, fed, leaves, mapped
+from precedents.inputs import fed, leaves, mapped
 from precedents.model import Classifier
 from precedents.runtime.memory import ROOMS
 
@@ -144,7 +144,7 @@ class Plan:
         with torch.no_grad():
             made(self.model.logits(inputs))
         for unit, length in zip(units, lengths, strict=True):
-            one_by_one = _by_vmap if self.vectorised else _by_instance
+            one_by_one = by_vmap if self.vectorised else by_instance
             matrix = one_by_one(self.model, inputs, unit).cpu()
             matrix = matrix if columns is None else matrix[:, columns]
             yield Rows(matrix if into is None else into.copy_(matrix), length)
@@ -228,7 +228,7 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
             single = torch.zeros_like(logits)
             single[i] = cotangent[i]
             grads = torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True)
-            rows.append(_flat(grads))
+            rows.append(flat(grads))
         wanted = torch.stack(rows).cpu()
         parts = _caught(plan, batch)
         right = wanted.any() and _agree(_assembled(plan, parts, batch), wanted)
@@ -305,7 +305,7 @@ def _wanted(model: Classifier, batch: Batch) -> tuple[Classifier, Tensor]:
 def _alone(model: Classifier, batch: Batch) -> Tensor:
     """The gradients that `_first` gives, one instance at a time."""
     cotangent = _cotangent(model, batch).to(next(iter(model.parameters.values())))
-    return _by_instance(model, model.placed(batch.inputs), cotangent).double().cpu()
+    return by_instance(model, model.placed(batch.inputs), cotangent).double().cpu()
 
 
 def _caught(plan: Plan, batch: Batch) -> list[Part]:
@@ -374,34 +374,3 @@ def _said(model: Classifier, road: str) -> None:
 def _piece(batch: Batch, start: int, stop: int) -> Batch:
     inputs = mapped(lambda leaf: leaf[start:stop], batch.inputs)
     return Batch(inputs, batch.labels[start:stop], batch.indices[start:stop])
-
-
-def _by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    parameters = {name: p.detach() for name, p in model.parameters.items()}
-
-    def single(instance: Inputs, unit: Tensor) -> Tensor:
-        def logits(values: dict[str, Tensor]) -> Tensor:
-            arguments = mapped(lambda leaf: leaf[None], instance)
-            args, kwargs = ((), arguments) if isinstance(arguments, dict) else (arguments, None)
-            return model.outputs.logits(functional_call(model.module, values, args, kwargs), 1)[0]
-
-        grads = vjp(logits, parameters)[1](unit)[0]
-        return torch.cat([grads[name].flatten() for name in parameters])
-
-    return vmap(single)(inputs, units)
-
-
-def _by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    """One instance at a time by plain autograd: slow and obvious."""
-    parameters = list(model.parameters.values())
-    rows = []
-    for i, unit in enumerate(units):
-        with torch.inference_mode(mode=False), torch.enable_grad():
-            logits = model.logits(alone(inputs, i))[0]
-        grads = torch.autograd.grad(logits, parameters, unit, materialize_grads=True)
-        rows.append(_flat(grads))
-    return torch.stack(rows)
-
-
-def _flat(grads: Sequence[Tensor]) -> Tensor:
-    return torch.cat([grad.to_dense().flatten() for grad in grads])
