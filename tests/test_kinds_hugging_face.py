@@ -125,6 +125,22 @@ def test_blocks_that_are_padded_to_different_lengths_give_the_same(tokenizer) ->
     assert torch.allclose(many.scores(train), one.scores(train), rtol=0, atol=1e-6)
 
 
+def test_little_is_kept_of_what_is_read_from_a_file(bert, rows) -> None:
+    ids = hugging.encoded("bert", rows)
+    found = [read(bert).examples(data, "training set").streamed for data in (ids, Dataset.from_list(ids))]
+    assert found == [False, True]
+
+
+def test_a_saved_explainer_answers_as_before(bert, tokenizer, rows, tmp_path) -> None:
+    pair, case = (bert, tokenizer), "the coach and a storm"
+    explainer = pr.Explainer(pair, rows, "cos_fisher")
+    explainer.save(tmp_path / "kept")
+    loaded = pr.Explainer.load(tmp_path / "kept", pair, Dataset.from_list(rows))
+    assert torch.equal(loaded.scores(case), explainer.scores(case))
+    with pytest.raises(pr.StaleError):
+        pr.Explainer.load(tmp_path / "kept", pair, [*rows[:-1], {"text": "fog", "label": 2}])
+
+
 def test_plans_are_made_for_the_longest_texts(bert) -> None:
     lengths = [3, 9, 4, 12, 9]
     train = [{"input_ids": [5] * length, "label": 0} for length in lengths]
@@ -213,6 +229,7 @@ def test_every_way_to_ask_gives_the_same(bert, tokenizer, rows) -> None:
     for x in single:
         assert torch.allclose(explainer.scores(x), wanted[:1], rtol=0, atol=1e-9)
     assert explainer.explain(sentences[0], k=1, labels=2).predictions.tolist() == [2]
+    assert explainer.explain(sentences, k=1, labels=["food", "sport"]).predictions.tolist() == [2, 1]
 
 
 def test_an_explanation_of_a_text_prints_plots_and_exports(bert, tokenizer, rows) -> None:
