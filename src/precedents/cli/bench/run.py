@@ -48,7 +48,7 @@ def run(
 
     Examples:
       $ precedents bench run --settings wine/mlp --repeats 2 --epochs 3
-      $ precedents bench run --settings wine/mlp,wine/logreg --repeats 2-3 --epochs 3 --metrics "gc;cosine:residual"
+      $ precedents bench run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics "gc;cosine:residual"
 
     """
     from precedents.bench.settings import chosen, counted
