@@ -8,7 +8,8 @@ from torch.nn.functional import cross_entropy
 
 from precedents import Classifier, Examples
 from precedents.data import Batch
-from precedents.engine.gradients import Plan, SlowGradientsWarning, loss_gradients, planned
+from precedents.engine.gradients import SlowGradientsWarning, loss_gradients, planned
+from precedents.engine.plan import Plan
 from precedents.inputs import Inputs, alone, fed, leaves, mapped
 
 CLASSES = 3

@@ -9,7 +9,7 @@ from test_conv import convolutions
 from torch import Tensor, nn
 
 from precedents.engine.folding import Folded, Pairs, foldable
-from precedents.engine.gradients import Plan
+from precedents.engine.plan import Plan
 
 NORMS = {3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
 

@@ -18,8 +18,9 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.functional import pad
 
 from precedents.data import Batch, Examples
-from precedents.engine.gradients import VOLUME, planned, roots
+from precedents.engine.gradients import planned, roots
 from precedents.engine.parts import Outer
+from precedents.engine.plan import VOLUME
 from precedents.engine.rows import Rows
 from precedents.inputs import fed
 from precedents.model import Classifier
