@@ -75,7 +75,7 @@ precedents.Explainer
 assert torch.equal(state[0], torch.get_rng_state())
 assert state[1:] == (repr(numpy.random.get_state()), random.getstate())
 assert settings == (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled())
-heavy = "jinja2", "matplotlib", "pandas", "sklearn", "scipy", "rich.progress", "typer"
+heavy = "jinja2", "matplotlib", "pandas", "sklearn", "scipy", "rich.progress", "transformers", "typer"
 print(*(name for name in heavy if name in sys.modules and name not in before))
 """
 

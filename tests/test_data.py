@@ -274,3 +274,12 @@ def test_cases_of_another_shape_are_refused_with_what_to_pass(x) -> None:
 def test_cases_that_are_no_tensors_are_refused(x) -> None:
     with pytest.raises(InputError, match=r"cases"):
         as_batch(x, X[0])
+
+
+def test_originals_are_seen_in_the_place_of_inputs() -> None:
+    plain = Examples.of((torch.arange(6.0).reshape(3, 2), [0, 1, 0]))
+    assert [value.tolist() for value in plain.seen([2, 0])] == [[4, 5], [0, 1]]
+    assert plain.seen([]) == []
+    kept = Examples(plain.source, plain.labels, ["a", "b", "c"])
+    assert kept.seen([2, 0]) == ["c", "a"]
+    assert kept.relabelled(torch.tensor([1, 1, 1])).selected([2, 1]).selected([1]).seen([0]) == ["b"]

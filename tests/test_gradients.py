@@ -213,6 +213,26 @@ def test_gradients_of_a_transformer_equal_those_of_one_instance_at_a_time(dtype,
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance * 1e-2)
 
 
+class Positions(nn.Module):
+    """Looks positions up once for all instances."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places, self.head = nn.Embedding(9, 4), nn.Embedding(6, 4), nn.Linear(4, 3)
+
+    def forward(self, tokens):
+        places = torch.arange(tokens.shape[1])[None]
+        return self.head(torch.tanh(self.words(tokens) + self.places(places)).mean(dim=1))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
+def test_gradients_of_positions_that_all_instances_share_come_by_rules(count) -> None:
+    model, tokens = drawn(Positions), torch.arange(36).reshape(6, 6) % 9
+    labels = torch.arange(6) % 3
+    tokens, labels = tokens[:count], labels[:count]
+    assert torch.allclose(ours(model, tokens, labels), one_at_a_time(model, tokens, labels))
+
+
 def test_a_frozen_parameter_has_no_gradient(train) -> None:
     model = drawn(Tied)
     model.head.requires_grad_(False)

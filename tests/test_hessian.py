@@ -152,6 +152,17 @@ def test_every_kind_is_the_hessian_for_a_linear_model(kind, linear, examples, tr
     assert_same(dense(inverse, 18), np.linalg.inv(oracle.damped("if", linear, train)), atol=1e-9)
 
 
+def test_a_linear_model_too_wide_for_its_hessian_is_inverted_in_the_dual() -> None:
+    model = drawn(lambda: nn.Linear(300, 3))
+    examples = Examples.of((torch.randn(6, 300, dtype=torch.double), torch.arange(6) % 3))
+    within, beyond = (Classifier.of(model, examples, memory=memory) for memory in ("2 GB", "5 MB"))
+    whole = InverseHessian().fit(Evidence(within, examples))
+    dual = InverseHessian().fit(Evidence(beyond, examples))
+    assert (whole.description.kind, dual.description.kind) == ("exact Hessian", "Gauss-Newton")
+    rows = torch.randn(4, 903, dtype=torch.double)
+    assert_same(dual.solve(rows).numpy(), whole.solve(rows).numpy(), atol=1e-9)
+
+
 def test_gauss_newton_is_its_definition(evidence, model, train) -> None:
     matrix = oracle.gauss_newton(model, train)
     matrix += 0.01 * np.diag(matrix).mean() * np.eye(89)

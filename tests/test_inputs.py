@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from precedents.inputs import fed, leaves, mapped, shapes, stacked, tensors
+from precedents.inputs import bare, fed, leaves, mapped, shapes, stacked, tensors
 
 NEST = {"a": torch.zeros(4, 2), "b": (torch.ones(4), torch.ones(4, 3))}
 
@@ -58,3 +58,11 @@ def test_a_dict_is_fed_as_keyword_arguments() -> None:
 
 def test_a_tensor_is_fed_as_it_is() -> None:
     assert torch.equal(fed(nn.Identity(), torch.ones(3)), torch.ones(3))
+
+
+def test_a_bare_instance_has_no_padding() -> None:
+    ids, mask = torch.tensor([[5, 6, 0], [7, 8, 9]]), torch.tensor([[1, 1, 0], [1, 1, 1]])
+    nest = {"input_ids": ids, "attention_mask": mask, "size": torch.tensor([[1.0], [2.0]])}
+    found = bare(nest, 0)
+    assert [found[name].tolist() for name in nest] == [[5, 6], [1, 1], [1.0]]
+    assert bare((ids, mask), 0)[0].tolist() == [5, 6, 0]

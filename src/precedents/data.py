@@ -1,7 +1,7 @@
 """Examples: what a training set and a set of cases are: labelled instances, read in batches."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from precedents.errors import InputError
-from precedents.inputs import Inputs, leaves, mapped, shapes, stacked, tensors
+from precedents.inputs import Inputs, bare, leaves, mapped, shapes, stacked, tensors
 
 
 class Batch(NamedTuple):
@@ -30,6 +30,28 @@ class Source(Protocol):
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """The inputs [b, ...] of these instances."""
+
+
+class Originals(Protocol):
+    """Instances as their owner has them."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Some of them."""
+
+    originals: Originals
+    indices: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, i: int) -> Any:
+        return self.originals[self.indices[i]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +95,7 @@ class Examples:
 
     source: Source
     labels: Tensor = field(repr=False)  # [n], int64
+    originals: Originals | None = field(default=None, repr=False)  # what the inputs were made from, if kept
 
     @classmethod
     def of(cls, data: Any, what: str = "training set") -> "Examples":
@@ -95,6 +118,11 @@ class Examples:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def largest(self) -> Sequence[int]:
+        """Two instances to try things on: the largest where they differ, so that what suits them suits all."""
+        return getattr(self.source, "largest", (0, min(1, len(self) - 1)))
+
     def batches(self, size: int) -> Iterator[Batch]:
         """Consecutive batches of at most `size` instances."""
         for start in range(0, len(self), size):
@@ -105,10 +133,17 @@ class Examples:
         labels = self.labels[list(indices)]
         return Batch(self.source.read(indices), labels, indices)
 
+    def seen(self, indices: Sequence[int]) -> list[Any]:
+        """These instances one by one, as their owner has them or else as the model is fed them."""
+        if self.originals is not None:
+            return [self.originals[i] for i in indices]
+        inputs = self.take(indices).inputs if indices else ()
+        return [bare(inputs, i) for i in range(len(indices))]
+
     def marks(self, size: int = 512) -> list[bytes]:
         """Eight bytes for each instance, which differ when its input differs."""
         return [
-            fingerprint(mapped(lambda leaf, i=i: leaf[i], batch.inputs), 0)  # type: ignore[misc]
+            fingerprint(bare(batch.inputs, i), 0)
             for batch in self.batches(size)
             for i in range(len(batch.labels))
         ]
@@ -120,12 +155,13 @@ class Examples:
 
     def relabelled(self, labels: Tensor) -> "Examples":
         """The same instances with other labels."""
-        return Examples(self.source, checked_labels(labels, len(self), "set"))
+        return replace(self, labels=checked_labels(labels, len(self), "set"))
 
     def selected(self, indices: Sequence[int]) -> "Examples":
         """Some of the instances, read into memory."""
         inputs, labels, _ = self.take(indices)
-        return Examples(InMemory(inputs), labels)
+        originals = None if self.originals is None else Chosen(self.originals, indices)
+        return Examples(InMemory(inputs), labels, originals)
 
 
 def instance(dataset: Any, i: int) -> tuple[Inputs, int]:

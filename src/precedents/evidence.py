@@ -47,7 +47,8 @@ class Evidence:
         return self._sample(features).held
 
     def _sample(self, features: Features) -> Rows:
-        return self.once(("sample", features), lambda: Rows.of(features(self.model, self.train.take([0]))))
+        largest = self.train.largest[:1]
+        return self.once(("sample", features), lambda: Rows.of(features(self.model, self.train.take(largest))))
 
     def rows(self, features: Features, examples: Examples) -> Iterator[tuple[range, Rows]]:
         """Feature vectors of consecutive instances, with their places."""

@@ -13,7 +13,7 @@ from precedents.caution import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted,
 from precedents.data import Examples, InMemory, checked_labels, checked_range
 from precedents.errors import InputError
 from precedents.evidence import Evidence
-from precedents.inputs import Inputs, leaves, mapped
+from precedents.inputs import Inputs, bare, leaves, mapped
 from precedents.kind import read
 from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
@@ -63,6 +63,7 @@ class Explanation:
     warnings: Sequence[str] = ()  # sentences about the metric
     classes: Sequence[str] | None = None
     render: Render | None = field(default=None, repr=False)
+    originals: tuple[Sequence[Any], Sequence[Sequence[Any]]] | None = field(default=None, repr=False)  # of both
     numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
 
     def __len__(self) -> int:
@@ -84,6 +85,7 @@ class Explanation:
             percentiles=self.percentiles[one],
             flags=self.flags[one],
             parts=None if self.parts is None else self.parts.of_cases(one),
+            originals=None if self.originals is None else (self.originals[0][one], self.originals[1][one]),
             numbers=self.numbers[one],
         )
 
@@ -196,14 +198,21 @@ class Explanation:
 
     def _strip(self, case: int) -> Strip:
         predicted = self.name(int(self.predictions[case]))
-        asked = mapped(lambda leaf: leaf[case], self.cases)
+        asked, offered = self._seen(case)
         cells = []
-        for p in self.precedents(case):
-            instance = mapped(lambda leaf, r=p.rank: leaf[case][r - 1], self.precedents_inputs)  # type: ignore[misc]
+        for p, instance in zip(self.precedents(case), offered, strict=True):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
             cells.append(Cell(title, shown(instance, self.render), p.agrees))
         return Strip(Cell(f"case {self.number(case)}\npredicted {predicted}", shown(asked, self.render)), cells)
+
+    def _seen(self, case: int) -> tuple[Any, Sequence[Any]]:
+        """The case and its precedents, as their owner has them or else as the model is fed them."""
+        if self.originals is not None:
+            return self.originals[0][case], self.originals[1][case]
+        places = range(self.top.indices.shape[1])
+        offered = mapped(lambda leaf: leaf[case], self.precedents_inputs)
+        return bare(self.cases, case), [bare(offered, place) for place in places]
 
 
 class Explainer:
@@ -233,7 +242,7 @@ class Explainer:
         self.reading = read(model)
         train = self.reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            vectorise = vectorise or self.reading.vectorise
+            hidden, vectorise = hidden or self.reading.hidden, vectorise or self.reading.vectorise
             model = Classifier.of(self.reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
         classes = checked_names(classes or self.reading.classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
@@ -277,6 +286,7 @@ class Explainer:
             warnings=self._warnings(),
             classes=self.classes,
             render=self.render,
+            originals=_originals(cases, evidence.train, indices),
         )
 
     def _hubs(self, indices: Tensor) -> Tensor:
@@ -309,8 +319,11 @@ class Explainer:
     def _cases(self, x: Any, labels: Any) -> Examples:
         evidence = self.relevance.evidence
         inputs, single = self.reading.cases(x, evidence.train)
-        labels = [labels] if single and labels is not None else labels
-        return as_cases(evidence.model, inputs, labels)
+        if labels is not None:
+            labels = [labels] if single else labels
+            labels = self.reading.numbered(labels) if self.reading.numbered else labels
+        originals = self.reading.originals(x, evidence.train) if self.reading.originals else None
+        return replace(as_cases(evidence.model, inputs, labels), originals=originals)
 
 
 def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str] | None:
@@ -320,11 +333,25 @@ def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str]
     return None if classes is None else [str(name) for name in classes]
 
 
+def _originals(
+    cases: Examples, train: Examples, indices: Tensor
+) -> tuple[Sequence[Any], Sequence[Sequence[Any]]] | None:
+    """Of the cases and of their precedents [m, k], if both were kept."""
+    if cases.originals is None or train.originals is None:
+        return None
+    return cases.seen(range(len(cases))), [train.seen(row) for row in indices.tolist()]
+
+
 def _equal(asked: Inputs, offered: Inputs) -> Tensor:
     """Which precedents [m, k] have the inputs of their case."""
-    pairs = zip(leaves(asked), leaves(offered), strict=True)
-    same = [(case[:, None].to(leaf) == leaf).reshape(*leaf.shape[:2], -1).all(dim=2) for case, leaf in pairs]
-    return torch.stack(same).all(dim=0)
+    m, k = next(leaves(offered)).shape[:2]
+    rows = [mapped(lambda leaf, i=i: leaf[i], offered) for i in range(m)]  # type: ignore[misc]
+    return torch.tensor([[_same(bare(asked, i), bare(rows[i], j)) for j in range(k)] for i in range(m)])
+
+
+def _same(one: Inputs, other: Inputs) -> bool:
+    pairs = zip(leaves(one), leaves(other), strict=True)
+    return all(a.shape == b.shape and torch.equal(a.to(b), b) for a, b in pairs)
 
 
 def _named(marks: Mapping[str, Tensor], m: int, k: int) -> list[list[tuple[str, ...]]]:

@@ -41,6 +41,15 @@ def alone(inputs: Inputs, i: int) -> Inputs:
     return mapped(lambda leaf: leaf[i : i + 1], inputs)
 
 
+def bare(inputs: Inputs, i: int) -> Inputs:
+    """Instance i by itself; without its padding, where an attention mask [b, t] says what that is."""
+    mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
+    if not isinstance(mask, Tensor) or mask.ndim != 2:
+        return mapped(lambda leaf: leaf[i], inputs)
+    real = mask[i] != 0
+    return mapped(lambda leaf: leaf[i][real] if leaf.shape[:2] == mask.shape else leaf[i], inputs)
+
+
 def shapes(inputs: Inputs) -> list[tuple[int, ...]]:
     """The shapes of the tensors of the nest, in order."""
     return [tuple(leaf.shape) for leaf in leaves(inputs)]

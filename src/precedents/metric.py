@@ -71,7 +71,7 @@ class Metric:
         reading = read(model)
         train = reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            model = Classifier.of(reading.module, train, vectorise=reading.vectorise)
+            model = Classifier.of(reading.module, train, hidden=reading.hidden, vectorise=reading.vectorise)
         return Relevance(self, Evidence(model, train))
 
 

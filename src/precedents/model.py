@@ -74,7 +74,7 @@ class Classifier:
                 "The model is scripted: its layers cannot be seen. Pass the module it was made from."
             )
         copy = _copy(module).eval()
-        batch = train.take([0, min(1, len(train) - 1)])
+        batch = train.take(train.largest)
         draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
         logits = laid_out(copy, lambda: draft.logits(batch.inputs), _first_look(draft, batch.inputs))
         trace = traced(copy, lambda: draft.logits(batch.inputs))

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from precedents.data import Examples, as_batch
+from precedents.data import Examples, Originals, as_batch
 from precedents.inputs import Inputs, mapped
 from precedents.model import Vectorise
 
@@ -23,6 +23,10 @@ class Reading:
     module: nn.Module  # returns logits [b, classes]
     examples: Callable[[Any, str], Examples] = Examples.of  # a set of the user's, what it is called in errors
     cases: Callable[[Any, Examples], tuple[Inputs, bool]] = one_or_several  # with the training set
+    originals: Callable[[Any, Examples], Originals] | None = None  # the same cases as their owner has them
+    numbered: Callable[[Any], Any] | None = None  # class numbers of the user's own labels
     classes: Sequence[str] | None = None  # their names, if the model knows them
-    render: Callable[[Any], Any] | None = None  # what a person sees of an instance
+    name: str | None = None  # what the model is called, if not by its type
+    hidden: Sequence[str] | None = None  # the modules whose outputs are the hidden layers; found out without it
+    render: Callable[[Any], Any] | None = None  # what a person sees of an instance (its original, if kept)
     vectorise: Vectorise | None = None  # how metrics on inputs see an instance

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from bench import recorded
 
 from precedents.cli._main import main
 
@@ -42,6 +43,7 @@ def world(tmp_path_factory) -> Path:
     """Read it, do not write into it: `folder` is a copy to write into."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "my_model.py").write_text(factory_of_the_readme())
+    recorded.write(folder / "results", ("vehicle/logreg", "digits/logreg"))
     before = Path.cwd()
     os.chdir(folder)
     try:

@@ -28,7 +28,6 @@ from precedents.criteria._trial import Fresh, Retrain, Trial
 from precedents.data import Examples
 from precedents.errors import InputError
 from precedents.explain import checked_names
-from precedents.inputs import mapped
 from precedents.judgement import CRITERIA, Inapplicable, Judgement, attempted
 from precedents.kind import read
 from precedents.metric import Metric, Relevance
@@ -101,7 +100,7 @@ def audit(
     laws = _laws(trial, criteria, k)
     if not chosen or not laws:
         raise InputError("There is nothing to audit. Name at least one metric and one criterion, or neither.")
-    facts, settings = _facts(trial, name), _settings(trial, chosen, laws, k, hidden)
+    facts, settings = _facts(trial, name or reading.name), _settings(trial, chosen, laws, k, hidden)
     marks = {name: text for name, text in facts.items() if name not in ("model", "python")}
     ledger = Ledger(keep, marks | settings)
     examples = _examples(trial)
@@ -215,10 +214,8 @@ def _pictures(
     instances = shown_instances([each for each in portraits.values() if isinstance(each, Portrait)])
     pictures = {}
     for kind, examples, places in (("case", trial.cases, cases), ("train", trial.evidence.train, instances)):
-        inputs = examples.take(list(places)).inputs if places else None
-        for row, place in enumerate(places):
-            assert inputs is not None
-            pictures[kind, place] = shown(mapped(lambda leaf, row=row: leaf[row], inputs), render)  # type: ignore[misc]
+        for place, instance in zip(places, examples.seen(places), strict=True):
+            pictures[kind, place] = shown(instance, render)
     return pictures
 
 

@@ -50,7 +50,7 @@ def subject(run: Path | None, target: str | None, data: Path | None) -> Subject:
 
 def _made(target: str) -> Subject:
     from precedents.audit import audit
-    from precedents.data import Examples
+    from precedents.kind import read
 
     made = _called(target, _factory(target))
     if isinstance(made, Mapping):
@@ -69,7 +69,8 @@ def _made(target: str) -> Subject:
         told = f"{target} returned a mapping with {' and '.join(wrong)}"
         raise InputError(f"{told}. Known keys: {', '.join(known)}.")
     model, train, test = (given.pop(key) for key in NEEDED)
-    return Subject(model, Examples.of(train), Examples.of(test, "test set"), given)
+    examples = read(model).examples
+    return Subject(model, examples(train, "training set"), examples(test, "test set"), given)
 
 
 def _factory(target: str) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from precedents.data import Examples, InMemory, checked_labels, checked_range
+from precedents.data import Examples, checked_labels, checked_range
 from precedents.errors import InputError, NotApplicable
 from precedents.evidence import Evidence
 from precedents.kernel import Kernel, joined
@@ -53,7 +53,7 @@ class Trial:
         reading = read(model)
         train, test = reading.examples(train, "training set"), reading.examples(test, "test set")
         if not isinstance(model, Classifier):
-            vectorise = vectorise or reading.vectorise
+            hidden, vectorise = hidden or reading.hidden, vectorise or reading.vectorise
             model = Classifier.of(reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
         checked_range(test.labels, model.classes, "test set")
         pair = None
@@ -66,7 +66,7 @@ class Trial:
 
     @classmethod
     def _of(cls, evidence: Evidence, test: Examples, *rest: Any) -> "Trial":
-        held = Examples(InMemory(test.take(range(len(test))).inputs), test.labels)
+        held = test.selected(range(len(test)))
         return cls(evidence, held.relabelled(evidence.model.predicted(held)), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:
@@ -92,7 +92,7 @@ class Trial:
             if self.fresh is not None:
                 with torch.random.fork_rng(devices=[]):
                     made = self.fresh(seed)
-                drawn = Classifier.of(made, train, vectorise=model.vectorise).with_taps(model)
+                drawn = Classifier.of(read(made).module, train, vectorise=model.vectorise).with_taps(model)
             return Evidence(drawn, train)
 
         def trial() -> Trial:
@@ -120,7 +120,7 @@ class Trial:
                     f"retrain returned a {type(model).__name__}. Return the trained torch.nn.Module."
                 )
             old = self.evidence.model
-            classifier = Classifier.of(model, merged_train, vectorise=old.vectorise).with_taps(old)
+            classifier = Classifier.of(read(model).module, merged_train, vectorise=old.vectorise).with_taps(old)
             test = self.cases.relabelled(groups[self.truth])
             return Trial._of(Evidence(classifier, merged_train), test, (train.labels, self.truth))
 

@@ -192,11 +192,14 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
         3 * NUMBER * count, "EK-FAC", "Use a Fisher metric, which needs no matrix of a layer's width."
     )
     caught: list[tuple[Factors, GradientEdge]] = []
+    mask: Tensor | None = None  # [b, t] of the batch, where there is one
 
     def watch(factor: Factors) -> None:
         def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
             if output.requires_grad:
-                factor.add_received(args[0] if args else kwargs["input"])
+                received = args[0] if args else kwargs["input"]
+                padded = mask is not None and received.shape[:2] == mask.shape
+                factor.add_received(received[mask != 0] if padded else received)
                 caught.append((factor, get_gradient_edge(output)))
 
         factor.layer.register_forward_hook(hook, prepend=True, with_kwargs=True)
@@ -205,8 +208,10 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
         watch(factor)
     for batch in _batches(train, planned(model).size, "EK-FAC factors"):
         caught.clear()
+        inputs = model.placed(batch.inputs)
+        mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None  # type: ignore[assignment]
         with torch.enable_grad():
-            logits = fed(clone, model.placed(batch.inputs))
+            logits = fed(clone, inputs)
         edges = [edge for _, edge in caught]
         for cotangent in roots(model.checked_logits(logits.detach(), batch.indices)):
             largest = float(cotangent.abs().max())

@@ -114,10 +114,19 @@ def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
             _replace(clone, module, rule.rewritten(module, recorder))
         elif any(p.requires_grad for p in module.parameters(recurse=False)):
             if rule is not None and set(module._parameters) <= {"weight", "bias"}:
+                if isinstance(module, nn.Embedding):
+                    module.register_forward_pre_hook(partial(_for_each, recorder))
                 _hook(module, recorder, partial(_by_rule, rule, module))
             else:
                 left.append((name, module))
     return left
+
+
+def _for_each(recorder: Recorder, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """One lookup [1, t] for all instances, as of their positions, becomes one for each instance."""
+    if args and args[0].ndim > 1 and len(args[0]) == 1 < recorder.instances:
+        return args[0].expand(recorder.instances, *args[0].shape[1:]), *args[1:]
+    return None
 
 
 def _replace(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:

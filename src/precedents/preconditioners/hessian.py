@@ -47,7 +47,7 @@ class InverseHessian:
         kind = self.chosen(evidence)
         if kind == "ekfac":
             return InverseEKFAC(self.damping).fit(evidence)
-        if kind == "gauss_newton" and evidence.model.head is None:
+        if kind == "gauss_newton" and not _closed(evidence):
             key = ("gauss-newton", self.damping)
             return evidence.once(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
         hessian = evidence.once("hessian", lambda: _dense(evidence))
@@ -65,7 +65,7 @@ class InverseHessian:
         kind = self.chosen(evidence)
         if kind == "ekfac":
             return InverseEKFAC(self.damping).cost(evidence, m)
-        if kind == "gauss_newton" and model.head is None:
+        if kind == "gauss_newton" and not _closed(evidence):
             return true_fisher_cost(evidence, m)
         applied = 2.0 * (n + m) * p * p
         if model.head is not None:
@@ -85,6 +85,11 @@ class InverseHessian:
 
 def _dense_bytes(p: int) -> int:
     return 4 * NUMBER * p * p
+
+
+def _closed(evidence: Evidence) -> bool:
+    """Whether the model is linear, and its Hessian, which is the Gauss-Newton matrix, fits as a whole."""
+    return evidence.model.head is not None and _dense_bytes(evidence.model.size) <= evidence.model.budget.bytes
 
 
 def _dense(evidence: Evidence) -> Tensor:

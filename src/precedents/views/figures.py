@@ -40,8 +40,8 @@ def boxes(
     A box holds the middle half, its line is the median, the whiskers reach from 5 to 95%, and the mark is
     the mean. The band is the interval of `null` around zero.
     """
-    found = {key: kept for key, given in values.items() if (kept := _finite(given)).size}
-    drawn, panels = _panels(found, width)
+    found = {key: kept for key, given in values.items() if (kept := finite(given)).size}
+    drawn, panels = panelled(found, width)
     every = np.concatenate([*found.values(), [0.0, 1.0]])
     margin = 0.04 * np.ptp(every)
     for criterion, axes in panels.items():
@@ -49,9 +49,9 @@ def boxes(
         if null is not None:
             axes.axvspan(-null, null, color=MUTED, alpha=0.22, linewidth=0)
         axes.axvline(0, color=MUTED, linewidth=0.8)
-        for y, metric in enumerate(_firsts(found)):
+        for y, metric in enumerate(firsts(found)):
             if (metric, criterion) not in found:
-                _inapplicable(axes, y)
+                dashed(axes, y)
                 continue
             kept, colour, mark = found[metric, criterion], *_style(verdicts, (metric, criterion))
             low, first, middle, third, high = np.percentile(kept, [5, 25, 50, 75, 95])
@@ -61,7 +61,7 @@ def boxes(
             axes.plot(kept.mean(), y, mark, color=colour, markersize=3.6, markeredgecolor="none")
         axes.set_xlabel(label, fontsize=7, color=MUTED, parse_math=False)
     shades = {"null interval": MUTED} if null is not None else {}
-    _legend(drawn, _verdicts_of(verdicts, found), shades=shades)
+    legend(drawn, _verdicts_of(verdicts, found), shades=shades)
     return drawn
 
 
@@ -73,14 +73,14 @@ def rates(
     width: float = PAGE,
 ) -> "Figure":
     """Success rates with their intervals (value, low, high), by metric, a panel per criterion."""
-    drawn, panels = _panels(intervals, width)
+    drawn, panels = panelled(intervals, width)
     for criterion, axes in panels.items():
         axes.set_xlim(-0.04, 1.04)
         axes.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
-        for y, metric in enumerate(_firsts(intervals)):
+        for y, metric in enumerate(firsts(intervals)):
             key = metric, criterion
             if key not in intervals:
-                _inapplicable(axes, y)
+                dashed(axes, y)
                 continue
             colour, mark = _style(verdicts, key)
             value, low, high = intervals[key]
@@ -88,22 +88,22 @@ def rates(
             axes.plot(value, y, mark, color=colour, markersize=4, markeredgecolor="none", clip_on=False)
             if chances and key in chances:
                 axes.vlines(chances[key], y - 0.5, y + 0.5, color=MUTED, linewidth=0.9, linestyles=":")
-    _legend(drawn, _verdicts_of(verdicts, intervals), lines={"chance": ":"} if chances else {})
+    legend(drawn, _verdicts_of(verdicts, intervals), lines={"chance": ":"} if chances else {})
     return drawn
 
 
 def norms(found: Mapping[str, tuple[Reals, Reals]], *, width: float = PAGE) -> "Figure":
     """Histograms of norms, of all training instances against the selected ones, on a logarithmic axis."""
     across = min(len(found), 3 if width > 5 else 2)
-    drawn, axes = _grid(len(found), across, width, 1.25)
+    drawn, axes = grid(len(found), across, width, 1.25)
     for (name, (every, selected)), place in zip(found.items(), axes, strict=False):
         place.set_title(broken(name, 24), fontsize=7.5, color=INK, parse_math=False)
         place.set_yticks([])
         place.spines["left"].set_visible(False)
-        logs = [np.log10(kept[kept > 0]) for kept in map(_finite, (every, selected))]
+        logs = [np.log10(kept[kept > 0]) for kept in map(finite, (every, selected))]
         if not any(part.size for part in logs):
             place.set_xticks([])
-            _note(place, "no norm above zero")
+            noted(place, "no norm above zero")
             continue
         together = np.concatenate(logs)
         low, high = together.min(), together.max()
@@ -115,14 +115,14 @@ def norms(found: Mapping[str, tuple[Reals, Reals]], *, width: float = PAGE) -> "
                 place.stairs(heights, edges, fill=filled, **style)
         ticks = edges[0] + (edges[-1] - edges[0]) * np.array([0.08, 0.5, 0.92])
         place.set_xticks(ticks, [_power(tick) for tick in ticks], parse_math=False)
-    _legend(drawn, [], shades={"all": MUTED} if found else {}, lines={"selected": "-"} if found else {})
+    legend(drawn, [], shades={"all": MUTED} if found else {}, lines={"selected": "-"} if found else {})
     return drawn
 
 
 def agreement(pairs: Mapping[Pair, float], label: str = "", *, width: float = PAGE) -> "Figure":
     """A heat map of how far any two metrics agree; numbers where there is room, a minus where below zero."""
     there = names(pairs)
-    drawn, [axes] = _grid(min(len(there), 1), 1, width, 1.1 + 0.82 * (width - 1) if there else 0.5)
+    drawn, [axes] = grid(min(len(there), 1), 1, width, 1.1 + 0.82 * (width - 1) if there else 0.5)
     if not there:
         return drawn
     side = (width - 1) / len(there)
@@ -134,7 +134,7 @@ def agreement(pairs: Mapping[Pair, float], label: str = "", *, width: float = PA
             depth = min(abs(value), 1) * 0.9
             face = (AGREES if value >= 0 else DISAGREES, depth)
             axes.add_patch(_square(x, y, face))
-            text = _short(value) if side > 0.24 else "–" if value < 0 and side > 0.1 else ""
+            text = short(value) if side > 0.24 else "–" if value < 0 and side > 0.1 else ""
             ink = PAPER if depth > 0.6 else INK
             if text:
                 axes.text(x, y, text, color=ink, fontsize=6, ha="center", va="center", in_layout=False)
@@ -152,7 +152,7 @@ def agreement(pairs: Mapping[Pair, float], label: str = "", *, width: float = PA
 
 def hubs(shares: Mapping[str, Reals], *, width: float = PAGE) -> "Figure":
     """The share of cases that a metric's most selected training instances answer, one segment for each."""
-    drawn, axes = _bars(shares, width)
+    drawn, axes = barred(shares, width)
     for y, parts in enumerate(shares.values()):
         start = 0.0
         for i, share in enumerate(parts):
@@ -169,7 +169,7 @@ def hubs(shares: Mapping[str, Reals], *, width: float = PAGE) -> "Figure":
 
 def label_agreement(shares: Mapping[str, float], *, width: float = PAGE) -> "Figure":
     """The share of precedents that have the predicted label, by metric."""
-    drawn, axes = _bars(shares, width)
+    drawn, axes = barred(shares, width)
     for y, share in enumerate(shares.values()):
         axes.barh(y, share, 0.62, facecolor=(AGREES, 0.75), linewidth=0)
         axes.text(share + 0.015, y, f"{share:.2f}", fontsize=6.5, va="center", color=INK)
@@ -182,7 +182,7 @@ def label_agreement(shares: Mapping[str, float], *, width: float = PAGE) -> "Fig
 
 def costs(seconds: Mapping[str, float], *, width: float = PAGE) -> "Figure":
     """Seconds by metric."""
-    drawn, axes = _bars(seconds, width)
+    drawn, axes = barred(seconds, width)
     most = max(seconds.values(), default=0) or 1.0
     for y, value in enumerate(seconds.values()):
         axes.barh(y, value, 0.62, facecolor=(MUTED, 0.6), linewidth=0)
@@ -213,12 +213,14 @@ def broken(name: str, most: int) -> str:
     return "\n".join(line.rstrip() for line in kept)
 
 
-def _finite(values: Reals) -> "np.ndarray[Any, Any]":
+def finite(values: Reals) -> "np.ndarray[Any, Any]":
+    """The values that are numbers."""
     kept = np.asarray(values, dtype=float)
     return kept[np.isfinite(kept)]
 
 
-def _firsts(keys: Iterable[Pair]) -> list[str]:
+def firsts(keys: Iterable[Pair]) -> list[str]:
+    """The metrics, in the order of first appearance."""
     return list(dict.fromkeys(metric for metric, _ in keys))
 
 
@@ -232,7 +234,7 @@ def _verdicts_of(verdicts: Mapping[Pair, str] | None, keys: Iterable[Pair]) -> l
     return [verdict for verdict in MARKS if verdict in there]
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Two digits without the zero before the point: .97, 1, –.31."""
     return re.sub(r"^(-?)0(?=\.)", r"\1", f"{round(value, 2) + 0.0:.2f}").replace("-", "–").replace("1.00", "1")
 
@@ -247,7 +249,7 @@ def _square(x: float, y: float, face: tuple[str, float]) -> Any:
     return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face, linewidth=0, in_layout=False)
 
 
-def _grid(count: int, across: int, width: float, height: float) -> tuple["Figure", "list[Axes]"]:
+def grid(count: int, across: int, width: float, height: float) -> tuple["Figure", "list[Axes]"]:
     """A figure with `count` panels, each `height` high; with none, it says that there is nothing to show."""
     from matplotlib.figure import Figure
 
@@ -263,27 +265,28 @@ def _grid(count: int, across: int, width: float, height: float) -> tuple["Figure
     for place in axes[count:]:
         place.set_axis_off()
     if not count:
-        _note(axes[0], NOTHING)
+        noted(axes[0], NOTHING)
     return drawn, axes
 
 
-def _panels(keys: Mapping[Pair, Any], width: float) -> tuple["Figure", "dict[str, Axes]"]:
+def panelled(keys: Mapping[Pair, Any], width: float) -> tuple["Figure", "dict[str, Axes]"]:
     """A panel for each criterion, with a line for each metric; names only where a row of panels begins."""
-    metrics, criteria = _firsts(keys), list(dict.fromkeys(criterion for _, criterion in keys))
+    metrics, criteria = firsts(keys), list(dict.fromkeys(criterion for _, criterion in keys))
     room = max(int((width - 1.1) / 0.95), 1)
     down = max(-(-len(criteria) // room), 1)
     across = -(-len(criteria) // down)
-    drawn, axes = _grid(len(criteria), across, width, 0.55 + _height(metrics))
+    drawn, axes = grid(len(criteria), across, width, 0.55 + _height(metrics))
     for i, (criterion, place) in enumerate(zip(criteria, axes, strict=False)):
         place.set_title(broken(criterion, 17), fontsize=7.5, color=INK, parse_math=False)
-        _lines(place, metrics, named=i % across == 0)
+        ruled(place, metrics, named=i % across == 0)
     return drawn, dict(zip(criteria, axes, strict=False))
 
 
-def _bars(values: Mapping[str, Any], width: float) -> tuple["Figure", "Axes"]:
-    drawn, [axes] = _grid(min(len(values), 1), 1, width, 0.45 + _height(values))
+def barred(values: Mapping[str, Any], width: float) -> tuple["Figure", "Axes"]:
+    """One panel with a line for each name."""
+    drawn, [axes] = grid(min(len(values), 1), 1, width, 0.45 + _height(values))
     if values:
-        _lines(axes, list(values), named=True)
+        ruled(axes, list(values), named=True)
     return drawn, axes
 
 
@@ -293,7 +296,7 @@ def _height(names: Iterable[str]) -> float:
     return len(lines) * max(0.17, 0.125 * max(lines, default=1))
 
 
-def _lines(axes: "Axes", names: Sequence[str], *, named: bool) -> None:
+def ruled(axes: "Axes", names: Sequence[str], *, named: bool) -> None:
     """A line for each name, the first on top."""
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks(
@@ -304,18 +307,20 @@ def _lines(axes: "Axes", names: Sequence[str], *, named: bool) -> None:
     axes.set_axisbelow(True)
 
 
-def _inapplicable(axes: "Axes", y: float) -> None:
+def dashed(axes: "Axes", y: float) -> None:
+    """A dash where there is no value."""
     axes.text(
         0.5, y, "–", color=MUTED, fontsize=7, ha="center", va="center", transform=axes.get_yaxis_transform()
     )
 
 
-def _note(axes: "Axes", text: str) -> None:
+def noted(axes: "Axes", text: str) -> None:
+    """A text in place of a panel."""
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, color=MUTED, fontsize=8, ha="center", va="center", transform=axes.transAxes)
 
 
-def _legend(
+def legend(
     drawn: "Figure",
     verdicts: Sequence[str],
     *,

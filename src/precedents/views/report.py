@@ -114,7 +114,7 @@ def html(report: Report) -> str:
     rows = {(row.metric, row.criterion): row for row in report.rows}
     columns = [_column(report, name) for name in dict.fromkeys(row.criterion for row in report.rows)]
     return (
-        _environment()
+        environment()
         .get_template("report.html.jinja")
         .render(
             report=report,
@@ -134,7 +134,8 @@ def html(report: Report) -> str:
     )
 
 
-def _environment() -> "Environment":
+def environment() -> "Environment":
+    """The package's templates; whatever they show is escaped and visible."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -4,14 +4,16 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from io import BytesIO
-from typing import Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from precedents.errors import InputError
-from precedents.inputs import Inputs, leaves
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from precedents.inputs import Inputs
 
 Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
@@ -20,12 +22,16 @@ Render: TypeAlias = Callable[[Any], Any]
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
-def shown(instance: Inputs, render: Render | None = None) -> Shown:
+def shown(instance: "Inputs", render: Render | None = None) -> Shown:
     """An instance as a picture [h, w] or [h, w, 3] within 0..1, a text, or a mapping of named values.
 
     `render` decides when given. Otherwise the shape does: two or three axes are a picture, whole
     numbers in a row are tokens, other numbers in a row are a table row.
     """
+    import torch
+
+    from precedents.inputs import leaves
+
     value: Any = render(instance) if render is not None else next(leaves(instance))
     if isinstance(value, (str, Mapping)):
         return value
@@ -42,7 +48,7 @@ def shown(instance: Inputs, render: Render | None = None) -> Shown:
     return " ".join(str(int(v)) for v in array.reshape(-1))
 
 
-def _picture(array: Tensor) -> "np.ndarray[Any, Any]":
+def _picture(array: "Tensor") -> "np.ndarray[Any, Any]":
     while array.ndim > 3:
         array = array[0]
     if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[-1] not in (1, 3):

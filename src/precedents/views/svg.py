@@ -1,4 +1,4 @@
-"""A matplotlib figure as inline SVG: text stays text, colours follow the page, ids are its own."""
+"""A matplotlib figure as SVG, inline or a file: text stays text, colours follow the page, ids are its own."""
 
 import re
 import warnings
@@ -18,6 +18,25 @@ def inline(figure: "Figure", name: str, colours: Mapping[str, str]) -> str:
 
     Every id begins with `name`. `colours` gives what to write in place of a colour, such as a CSS variable.
     """
+    root = _drawn(figure, name, colours)
+    for size in ("width", "height"):
+        del root.attrib[size]
+    root.set("aria-hidden", "true")  # what holds it has the label
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def standalone(figure: "Figure", name: str, colours: Mapping[str, str], styles: str) -> str:
+    """The figure as a file of its own, with the styles that give the colours their values."""
+    root = _drawn(figure, name, colours)
+    root.set("xmlns", "http://www.w3.org/2000/svg")
+    style = ElementTree.Element("style")
+    style.text = styles
+    paper = ElementTree.Element("rect", width="100%", height="100%", style="fill: var(--page)")
+    root[:0] = [style, paper]
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _drawn(figure: "Figure", name: str, colours: Mapping[str, str]) -> ElementTree.Element:
     import matplotlib as mpl
 
     file = StringIO()
@@ -26,10 +45,7 @@ def inline(figure: "Figure", name: str, colours: Mapping[str, str]) -> str:
         figure.savefig(file, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(file.getvalue())  # noqa: S314 (written just above)
     _rewrite(root, name, colours)
-    for size in ("width", "height"):
-        del root.attrib[size]
-    root.set("aria-hidden", "true")  # what holds it has the label
-    return ElementTree.tostring(root, encoding="unicode")
+    return root
 
 
 def _rewrite(element: ElementTree.Element, name: str, colours: Mapping[str, str]) -> None:

@@ -1,0 +1,114 @@
+"""Transformer: a Hugging Face model as a module that returns logits, with its hidden layers at two places."""
+
+import inspect
+import sys
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+HIDDEN = ("blocks", "head")
+
+
+class Transformer(nn.Module):
+    """Returns the logits of a classifier. `blocks` and `head` are the hidden layers, for those who listen.
+
+    `blocks` receives the states after the embeddings and after every block, one after the other: of texts the
+    mean over their tokens, since texts differ in length. `head` receives what the last layer receives.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = _with_linears(model)
+        self.blocks = nn.Identity()
+        self.head = nn.Identity()
+        known = parameters(model)
+        self.always = {"use_cache": False} if "use_cache" in known else {}
+        self.listened = {"output_hidden_states": True} if known & {"output_hidden_states", "kwargs"} else {}
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """Logits [b, classes]; the hidden layers are computed when they have hooks."""
+        if not self.blocks._forward_hooks:
+            return _logits(self.model(**inputs, **self.always))
+        with _Calls(self.model) as calls:
+            output = self.model(**inputs, **self.always, **self.listened)
+        logits, mask = _logits(output), inputs.get("attention_mask")
+        states = [_vector(state, mask) for state in getattr(output, "hidden_states", None) or ()]
+        received = calls.received(logits)
+        self.blocks(torch.cat([logits[:, :0], *states], dim=1))
+        self.head(states[-1] if received is None and states else received)
+        return logits
+
+
+class _Calls:
+    """The calls of the layers that could be the last: Linear, with as many outputs as there are classes."""
+
+    def __init__(self, model: nn.Module) -> None:
+        modules = [module for module in model.modules() if isinstance(module, nn.Linear)]
+        self.layers = [module for module in modules if module.out_features == model.config.num_labels]  # type: ignore[union-attr]
+        self.seen: list[tuple[Tensor, Tensor]] = []
+
+    def __enter__(self) -> "_Calls":
+        def note(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+            self.seen.append((args[0], output))
+
+        self.handles = [layer.register_forward_hook(note) for layer in self.layers]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def received(self, logits: Tensor) -> Tensor | None:
+        """What gave the logits [b, d]; of a layer that runs at every token, what it received at that one."""
+        for received, output in reversed(self.seen):
+            if output.shape == logits.shape:
+                return received
+            if output.ndim == 3 and len(output) == len(logits):
+                token = (output == logits[:, None]).all(dim=2).int().argmax(dim=1)
+                return received[torch.arange(len(logits), device=token.device), token]
+        return None
+
+
+def _logits(output: Any) -> Tensor:
+    """Of what a model returns for its Trainer: by name, else the first."""
+    return output.logits if hasattr(output, "logits") else output[0] if isinstance(output, tuple) else output
+
+
+def _vector(state: Tensor, mask: Tensor | None) -> Tensor:
+    """A state [b, t, d] as vectors: the mean over the tokens that the mask [b, t] leaves, else flattened."""
+    if mask is None or state.shape[:2] != mask.shape:
+        return state.flatten(1)
+    weights = (mask / mask.sum(dim=1, keepdim=True).clamp(min=1)).to(state)
+    return torch.einsum("bt,btd->bd", weights, state)
+
+
+def parameters(model: Any) -> frozenset[str]:
+    """What the model can be given by name."""
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def _with_linears(model: nn.Module) -> nn.Module:
+    """The model with its Conv1D layers as the Linear layers that they are, which have a rule for gradients.
+
+    Such a layer, of GPT and GPT-2, stores its weight transposed; no inner product of gradients changes.
+    """
+    library = sys.modules.get("transformers.pytorch_utils")
+    if not any(type(module) is getattr(library, "Conv1D", None) for module in model.modules()):
+        return model
+    shared = [*model.parameters(), *model.buffers()]
+    clone = deepcopy(model, {id(tensor): tensor for tensor in shared})
+    for parent in list(clone.modules()):
+        for name, child in parent.named_children():
+            if type(child) is getattr(library, "Conv1D", None):
+                setattr(parent, name, _linear(child))
+    return clone
+
+
+def _linear(layer: Any) -> nn.Linear:
+    i, o = layer.weight.shape
+    linear = nn.Linear(i, o, device="meta")
+    linear.weight = nn.Parameter(layer.weight.detach().T, layer.weight.requires_grad)
+    linear.bias = layer.bias
+    return linear

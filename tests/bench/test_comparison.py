@@ -1,0 +1,214 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from bench import recorded
+from precedents.bench.comparison import ROUNDING, compare, deviations, spearman, variants
+from precedents.bench.findings import Estimate, findings
+from precedents.bench.published import Published
+from precedents.bench.summary import alone, brief, grids, sentences
+
+SETTING = "mnist/cnn"
+MANY = 10
+
+
+def estimate(mean: float, std: float = 0.0, repeats: int = MANY, cases: float = 500) -> Estimate:
+    """Two halves around the mean, with this sample deviation."""
+    half = std * math.sqrt((repeats - 1) / repeats)
+    return Estimate(tuple(mean + half * (1 if i % 2 else -1) for i in range(repeats)), cases)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return findings(recorded.write(tmp_path_factory.mktemp("records")))
+
+
+@pytest.fixture(scope="module")
+def comparison(found):
+    return compare(found)
+
+
+def cell(comparison, metric, criterion, setting=SETTING):
+    return next(
+        c for c in comparison.cells if (c.setting, c.criterion, c.metric) == (setting, criterion, metric)
+    )
+
+
+def compared(folder, *lines):
+    recorded.written(folder, SETTING, [recorded.header(SETTING), *lines])
+    return compare(findings(folder))
+
+
+def test_a_difference_is_in_combined_deviations() -> None:
+    found = deviations(estimate(0.5, 0.03), Published(0.3, 0.04), rate=False)
+    assert found == pytest.approx(0.2 / math.sqrt(0.03**2 + 0.04**2 + ROUNDING**2))
+
+
+def test_deviations_are_not_smaller_than_what_two_digits_round_off() -> None:
+    found = deviations(estimate(0.31), Published(0.3, 0.0), rate=False)
+    assert found == pytest.approx(0.01 / (ROUNDING * math.sqrt(3)))
+
+
+def test_a_rate_spreads_as_far_as_its_cases_let_it() -> None:
+    few, many = (deviations(estimate(0.6, cases=n), Published(0.5, 0.0), rate=True) for n in (50, 500))
+    assert few == pytest.approx(0.1 / math.hypot(math.sqrt(0.6 * 0.4 / 50), math.sqrt(0.25 / 500)), rel=0.02)
+    assert few < many
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 4])
+def test_few_repeats_spread_as_far_as_the_published_ones(repeats) -> None:
+    few = Estimate((0.5,) * repeats, 500)
+    assert deviations(few, Published(0.3, 0.1), rate=False) == pytest.approx(
+        0.2 / math.hypot(0.1, 0.1, ROUNDING)
+    )
+
+
+def test_a_published_deviation_that_cannot_be_is_replaced_by_ours() -> None:
+    known, unknown = (
+        deviations(estimate(0.5, 0.03), Published(0.3, 0.0), rate=False, spread=spread)
+        for spread in (True, False)
+    )
+    assert known == pytest.approx(0.2 / math.hypot(0.03, ROUNDING, ROUNDING))
+    assert unknown == pytest.approx(0.2 / math.hypot(0.03, 0.03, ROUNDING))
+
+
+def test_all_right_agrees_with_all_right() -> None:
+    assert abs(deviations(estimate(0.998), Published(1.0, 0.0), rate=True)) < 2
+
+
+@pytest.mark.parametrize(
+    ("off", "status"), [(0.1999, "agrees"), (0.2001, "open"), (-0.1999, "agrees"), (-0.2001, "open")]
+)
+def test_two_combined_deviations_are_the_boundary(off, status, tmp_path) -> None:
+    printed = 0.24, 0.0  # cos_last by randomization
+    spread = math.sqrt(0.1**2 - 2 * ROUNDING**2)
+    values = estimate(printed[0] + off, spread).values
+    lines = [recorded.outcome(i, "cos_last", "model_randomization", v) for i, v in enumerate(values)]
+    found = cell(compared(tmp_path, *lines), "cos_last", "model_randomization")
+    assert (found.cell.published.mean, found.cell.published.std) == printed
+    assert found.deviations == pytest.approx(off / 0.1)
+    assert found.status == status
+
+
+def test_cells_as_published_agree(comparison) -> None:
+    assert cell(comparison, "cos_grad", "identical_class").status == "agrees"
+
+
+def test_a_variant_that_gives_the_published_value_is_the_cause(comparison) -> None:
+    found = cell(comparison, "dot_if", "identical_class")
+    assert found.status == "differs"
+    assert found.named(found.cause) == "dot:gradient/hessian(damping=1e-06)"
+    record = found.record()
+    assert (record["mean"], record["published mean"], record["cause mean"]) == (0.29, 0.09, 0.09)
+
+
+def test_a_difference_without_such_a_variant_is_open(tmp_path) -> None:
+    lines = [recorded.outcome(i, "cos_grad", "identical_class", 0.5) for i in range(5)]
+    lines += [recorded.outcome(i, "dot_grad", "identical_class", 0.99) for i in range(5)]
+    found = cell(compared(tmp_path, *lines), "cos_grad", "identical_class")
+    assert (found.status, found.cause, found.variants) == ("open", None, [])
+
+
+def test_another_label_choice_can_be_the_cause(tmp_path) -> None:
+    printed = 0.24
+    lines = [recorded.outcome(i, "cos_last", "model_randomization", 0.6) for i in range(5)]
+    lines += [recorded.outcome(i, "cos_last", recorded.SHARED, printed) for i in range(5)]
+    found = cell(compared(tmp_path, *lines), "cos_last", "model_randomization")
+    assert found.named(found.cause) == recorded.SHARED
+
+
+def test_cells_without_ours_are_missing(comparison, tmp_path) -> None:
+    some = compared(tmp_path, recorded.outcome(0, "cos_grad", "identical_class", 0.99))
+    assert some.counts() == {"agrees": 1, "differs": 0, "open": 0, "missing": 89}
+    assert comparison.counts()["missing"] == 0
+
+
+def test_variants_are_of_the_same_family_and_criterion(found) -> None:
+    mnist = found[0]
+    assert {criterion for _, criterion in variants(mnist, "dot_if", "identical_class")} == {"identical_class"}
+    names = {name for name, _ in variants(mnist, "cos_fisher", "identical_class(k=10)")}
+    assert names == {"cosine:gradient/fisher(kind=mean_gradient)"}
+    assert list(variants(mnist, "cos_x", "identical_class")) == []
+    assert list(variants(mnist, "cos_x", "model_randomization")) == [("cos_x", recorded.SHARED)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=18))
+def test_the_rank_correlation_with_ties_is_scipys(pairs) -> None:
+    first, second = (list(map(float, each)) for each in zip(*pairs, strict=True))
+    assume(len(set(first)) > 1 and len(set(second)) > 1)
+    assert spearman(first, second) == pytest.approx(spearmanr(first, second).statistic)
+
+
+def test_a_column_without_an_order_has_no_rank_correlation() -> None:
+    assert spearman([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]) is None
+
+
+def test_the_order_of_a_column_leaves_the_fisher_rows_out(comparison, tmp_path) -> None:
+    order = next(o for o in comparison.orders if (o.setting, o.criterion) == (SETTING, "identical_class"))
+    assert order.metrics == 15
+    assert 0.8 <= order.correlation < 1
+    assert order.reproduced == pytest.approx(1.0)
+
+
+def test_an_order_that_the_variants_explain_differs(tmp_path) -> None:
+    lines = []
+    for i in range(5):
+        for metric, ours in {"cos_grad": 0.99, "dot_grad": 0.30, "dot_if": 1.0, "cos_x": 0.94}.items():
+            lines.append(recorded.outcome(i, metric, "identical_class", ours))
+        lines.append(recorded.outcome(i, "dot:gradient/hessian(damping=1e-06)", "identical_class", 0.09))
+    (order,) = compared(tmp_path, *lines).orders
+    assert order.correlation == pytest.approx(spearmanr([4, 2, 1, 3], [3, 1, 4, 2]).statistic)
+    assert (order.status, order.reproduced, order.moved[0]) == ("differs", 1.0, "dot_if")
+
+
+def test_grad_cos_is_held_to_its_target(comparison, tmp_path) -> None:
+    assert set(comparison.closeness()) == {SETTING, "vehicle/logreg"}
+    assert "GC is within 0.03 of the published value in 2 of 2 settings." in " ".join(sentences(comparison))
+    far = compared(tmp_path, recorded.outcome(0, "cos_grad", "identical_class", 0.95))
+    assert "0 of 1 setting; not in: mnist/cnn −0.040." in " ".join(sentences(far))
+
+
+def texts(grid) -> str:
+    return "\n".join(" ".join([e.text, *e.under]) for row in grid.entries for e in row)
+
+
+def test_the_fisher_rows_have_the_published_codes_matrix_beside_the_correct_one(comparison) -> None:
+    (grid,) = [grid for grid in grids(comparison) if grid.title.startswith("Fisher")]
+    assert len(grid.rows) == 6
+    assert texts(grid).count("code's 0.25 ± 0.00") == 30
+    assert "0.10 ± 0.00 ✓ published 0.10 ± 0.01" in texts(grid)
+
+
+def test_the_randomization_has_both_labels_and_both_intervals(comparison) -> None:
+    (grid,) = [grid for grid in grids(comparison) if grid.title.startswith("Randomization")]
+    row = next(row for row in grid.entries if row[1].text == "cos_fisher")
+    assert [entry.text for entry in row[2:]] == [
+        "0.00 ± 0.02",
+        "0.00 ± 0.00 ✓",
+        "0.30 ± 0.00",
+        "±0.030",
+        "±0.088",
+    ]
+    assert [entry.under for entry in row[5:]] == [("own",), ("own",)]
+
+
+def test_settings_without_published_numbers_are_shown_alone(found, comparison) -> None:
+    assert [each.setting for each in comparison.without] == ["digits/logreg"]
+    assert "Without published numbers, ours alone: digits/logreg." in sentences(comparison)
+    (digits,) = [each for each in found if each.setting == "digits/logreg"]
+    only = compare([digits])
+    assert only.cells == []
+    (grid,) = brief(only)
+    assert grid.title == alone(digits).title == "digits/logreg: ours alone"
+    assert len(grid.rows) == len(digits.tried())
+
+
+def test_every_status_and_value_is_in_the_printed_counts(comparison) -> None:
+    counts = comparison.counts()
+    assert sum(counts.values()) == len(comparison.cells) == 150
+    assert sum(sum(comparison.counts(setting=s).values()) for s in (SETTING, "vehicle/logreg")) == 150
+    assert np.isfinite([each.deviations for each in comparison.cells]).all()
