@@ -10,7 +10,18 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 from torch import nn
 
-from precedents import METRICS, Audit, Examples, Explainer, InputError, NotApplicable, Trial, audit, judge
+from precedents import (
+    METRICS,
+    Audit,
+    Examples,
+    Explainer,
+    InputError,
+    NotApplicable,
+    Trial,
+    audit,
+    judge,
+    tables,
+)
 from precedents.audit.portrait import MOST, spread
 from precedents.errors import FormatError, StaleError, UnknownNameError
 from precedents.judgement import Inapplicable
@@ -282,6 +293,14 @@ def test_the_users_render_makes_the_pictures(linear, train, test) -> None:
     example = found.report().examples[0]
     assert example.case.picture == f"point {float(test[0][found.examples[0].index][0]):.3f}"
     assert all(cell.picture.startswith("point") for cell in example.strips["dot_x"])
+
+
+def test_a_report_compares_columns_in_standard_deviations_of_the_training_set(linear, train, test) -> None:
+    found = audit(
+        linear, train, test, metrics=["dot_x"], criteria=["identical_class"], k=1, render=tables("abcde")
+    )
+    assert list(found.report().spread.values()) == pytest.approx(train[0].std(dim=0, correction=0).tolist())
+    assert " sd</small>" in found.to_html()
 
 
 def test_an_audit_that_was_read_has_a_report_without_pictures(linear_audit) -> None:

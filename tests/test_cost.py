@@ -19,7 +19,7 @@ def test_an_estimate_grows_with_the_cases(model, train) -> None:
     few, many = explainer.estimate(1), explainer.estimate(1_000_000)
     assert 0 < few.seconds < many.seconds
     assert 0 < few.memory <= many.memory
-    assert few.disk == 0
+    assert 8 * 45 * 89 < few.disk == many.disk  # what `save` writes: the gradients, for any number of cases
 
 
 def test_curvature_costs_more_than_none(model, train) -> None:

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from benchmarks.streaming import measured
 from precedents import Examples
 from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
@@ -47,6 +48,32 @@ def test_the_rows_of_the_training_set_are_kept_from_the_second_time_on(classifie
     for _ in range(3):
         list(evidence.train_rows(counted))
     assert calls == [1, 45, 45]  # the first for the width, the second without keeping
+
+
+@pytest.mark.parametrize("rows", [0, 1, 20, 44, 45, 1000])
+def test_of_a_streamed_set_as_many_rows_are_kept_as_there_is_room_for(
+    rows, classifier, train, monkeypatch
+) -> None:
+    monkeypatch.setattr(memory, "MOST", 1)  # rows of a block
+    monkeypatch.setattr(memory, "FEWER", 8 * 5 * rows)
+    computed = []
+
+    def counted(model, batch):
+        computed.append(len(batch.labels))
+        return inputs(model, batch)
+
+    evidence = Evidence(classifier, Examples.of(list(zip(train[0], train[1].tolist(), strict=True))))
+    list(evidence.train_rows(counted))
+    for _ in range(2):  # the second time rows are kept, and from the third on they are used
+        computed.clear()
+        found = torch.cat([block.dense() for _, block in evidence.train_rows(counted)])
+        assert torch.equal(found, train[0])
+    assert sum(computed) == max(0, 45 - rows)
+
+
+def test_the_peak_does_not_grow_with_a_set_that_is_streamed_from_disk() -> None:
+    few, many = (measured(n, columns=10_000)["peak_megabytes"] for n in (1_000, 6_000))  # 40 and 240 MB of rows
+    assert many < 1.2 * few
 
 
 def test_rows_come_in_consecutive_blocks(classifier, examples, monkeypatch) -> None:

@@ -11,6 +11,7 @@ from conftest import trained
 from torch import nn
 from torch.utils.data import TensorDataset
 
+import precedents as pr
 from precedents import METRICS, Explainer, Explanation, InputError, Metric, UnknownNameError
 from precedents.caution import Finding
 
@@ -125,7 +126,7 @@ def test_given_labels_are_explained_instead_of_predictions(explainer, model, tra
     [
         (slice(0, 2), [0, 3], "out of range: instance 1 has label 3"),
         (slice(0, 2), [0], r"have the shape \(1,\); 2 inputs need \(2,\)"),
-        (slice(0, 2), [0.0, 1.0], "class numbers are integers"),
+        (slice(0, 2), [0.5, 1.0], "class numbers are integers, but instance 0 has 0.5"),
         (slice(0, 2), ["a", "b"], "are no numbers"),
         (0, -1, "out of range"),
         (0, "cat", "are no numbers"),
@@ -379,6 +380,46 @@ def test_cautions_are_shown_on_the_sheet(model, train) -> None:
 # Showing.
 
 
+def test_texts_print_below_their_precedents(texts, cases) -> None:
+    first, *rest = str(texts.explain(cases[0], k=2)).splitlines()
+    assert first == f'predicted 0 for "a text about {cases[0, 0]:.2f} $dollars$ & <things>", because of'
+    assert [line.startswith("  #") for line in rest] == [True, False, True, False]
+    assert re.fullmatch(r"       a text about -?\d\.\d\d \$dollars\$ & <things>", rest[1])
+
+
+def test_table_rows_print_where_they_are_near_and_far(model, train, cases) -> None:
+    explainer = Explainer(model, train, render=pr.tables("abcde"), classes=NAMES)
+    _, first, said = str(explainer.explain(cases[0], k=1)).splitlines()
+    near, far = said.strip().split("; ")
+    row = train[0][int(first.split()[0][1:])]
+    apart = ((row - cases[0]) / train[0].std(dim=0, correction=0)).tolist()
+    order = sorted("abcde", key=lambda name: abs(apart["abcde".index(name)]))
+    assert re.findall(r"\b[a-e]\b", near) == order[:2]
+    assert re.findall(r"\b[a-e]\b", far) == order[:2:-1]
+    assert f"{order[-1]} {row['abcde'.index(order[-1])]:.4g} ({apart['abcde'.index(order[-1])]:+.1f} sd)" in far
+
+
+@pytest.mark.parametrize("kind", ["pictures", "explainer"])
+def test_pictures_and_rows_without_names_print_nothing_more(kind, request) -> None:
+    explainer = request.getfixturevalue(kind)
+    x = explainer.relevance.evidence.train.take([3]).inputs
+    assert len(str(explainer.explain(x, k=3)).splitlines()) == 4
+
+
+def test_a_drawing_shows_the_columns_that_are_near_and_far(model, train, cases) -> None:
+    explanation = Explainer(model, train, render=pr.tables("abcde")).explain(cases[0], k=2)
+    shown = [axes.texts[0].get_text().splitlines() for axes in explanation.plot().axes]
+    assert len(shown[0]) == 5
+    assert [lines[0] for lines in shown[1:]] == ["nearest", "nearest"]
+    assert [lines[4] for lines in shown[1:]] == ["farthest", "farthest"]
+    assert explanation.to_html().count("farthest") == 2
+
+
+def test_a_render_that_does_not_fit_is_refused_at_once(model, train) -> None:
+    with pytest.raises(InputError, match=r"A row has 5 values, but 3 columns are named"):
+        Explainer(model, train, render=pr.tables("abc"))
+
+
 def png(figure) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, format="png")
@@ -428,8 +469,8 @@ def test_a_notebook_shows_pictures(pictures) -> None:
 
 
 def test_a_notebook_shows_texts_and_tables(texts, tables, cases) -> None:
-    assert texts.explain(cases[0], k=3)._repr_html_().count("a text about") == 4
-    assert tables.explain(cases[0], k=3)._repr_html_().count("colour red") == 4
+    assert re.sub("</?b>", "", texts.explain(cases[0], k=3).to_html()).count("a text about") == 4
+    assert len(re.findall("colour +red", tables.explain(cases[0], k=3).to_html())) == 4
 
 
 @pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", "' onload='alert(1)", '"><img src=x>'])

@@ -73,7 +73,7 @@ def test_all_forms_of_the_same_gradients_agree(evidence) -> None:
     values, vectors = spectrum(matrix)
     primal = Spectrum(vectors, values.clamp(min=0), ridge, "").solve(gradients)
     scale = float(primal.abs().max())
-    for other in (fisher.fit(evidence), LowRankPlusRidge(factor, ridge, "")):
+    for other in (fisher.fit(evidence), LowRankPlusRidge.of(factor, ridge, "")):
         torch.testing.assert_close(other.solve(gradients), primal, rtol=1e-8, atol=1e-8 * scale)
 
 

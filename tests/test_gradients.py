@@ -11,11 +11,10 @@ from precedents import Classifier, Examples, Explainer
 from precedents.data import Batch
 from precedents.engine.gradients import (
     SlowGradientsWarning,
-    fisher_rows,
+    curvature_rows,
     loss_gradients,
-    residuals,
-    roots,
 )
+from precedents.loss import CrossEntropy
 
 
 class Recurrent(nn.Module):
@@ -282,11 +281,11 @@ def test_some_columns_are_those_of_the_whole(columns, classifier, examples) -> N
 def test_residuals_are_softmax_minus_onehot(model, train) -> None:
     logits = model(train[0]).detach()
     expected = logits.softmax(dim=1) - torch.eye(3, dtype=torch.double)[train[1]]
-    torch.testing.assert_close(residuals(logits, train[1]), expected, rtol=1e-12, atol=1e-15)
+    torch.testing.assert_close(CrossEntropy().residuals(logits, train[1]), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_residuals_of_a_confident_model_keep_their_digits() -> None:
-    found = residuals(torch.tensor([[100.0, 0.0, 1.0]]), torch.tensor([0]))[0]
+    found = CrossEntropy().residuals(torch.tensor([[100.0, 0.0, 1.0]]), torch.tensor([0]))[0]
     small = np.exp([-100.0, -99.0])
     np.testing.assert_allclose(found.numpy(), [-small.sum(), *small], rtol=1e-12)
 
@@ -295,13 +294,13 @@ def test_roots_are_those_of_the_curvature_of_the_loss(model, train) -> None:
     logits = model(train[0]).detach()
     p = logits.softmax(dim=1)
     expected = p.diag_embed() - p[:, :, None] * p[:, None, :]
-    found = sum(root[:, :, None] * root[:, None, :] for root in roots(logits))
+    found = sum(root[:, :, None] * root[:, None, :] for root in CrossEntropy().roots(logits, train[1]))
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-14)
 
 
 def test_the_squares_of_the_fisher_rows_sum_to_the_true_fisher(classifier, examples, model, train) -> None:
     batch = examples.take(range(len(examples)))
-    total = sum(rows.T @ rows for rows in fisher_rows(classifier, batch)) / len(examples)
+    total = sum(rows.T @ rows for rows in curvature_rows(classifier, batch)) / len(examples)
     np.testing.assert_allclose(total.numpy(), oracle.true_fisher(model, train), rtol=1e-8, atol=1e-12)
 
 

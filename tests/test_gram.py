@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from precedents import Classifier, Evidence, Examples, InputError
-from precedents.engine.gradients import loss_gradients, roots
+from precedents.engine.gradients import loss_gradients
 from precedents.engine.gram import fisher_factor, fisher_matrix, gradient_gram
+from precedents.loss import CrossEntropy
 
 
 def gradients(model, train) -> torch.Tensor:
@@ -38,7 +39,7 @@ def test_roots_sum_to_the_covariance_of_the_softmax() -> None:
     logits = torch.tensor([[0.0, 1.0, -2.0, 0.5], [30.0, -30.0, 0.0, 1.0], [0.0, 0.0, 0.0, 800.0]]).double()
     p = logits.softmax(dim=1)
     wanted = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    columns = roots(logits)
+    columns = CrossEntropy().roots(logits, torch.zeros(len(logits), dtype=torch.long))
     assert len(columns) == 3
     torch.testing.assert_close(
         sum(c[:, :, None] * c[:, None, :] for c in columns), wanted, rtol=1e-12, atol=1e-15

@@ -29,7 +29,7 @@ def symmetric(d: int, seed: int = 0) -> torch.Tensor:
 
 
 def low_rank(factor: torch.Tensor, damping: float) -> LowRankPlusRidge:
-    return LowRankPlusRidge(factor, absolute(damping, float(factor.square().sum(dim=0).mean())), "low rank")
+    return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum(dim=0).mean())), "low rank")
 
 
 def forms(factor: torch.Tensor, damping: float) -> tuple[LowRankPlusRidge, Spectrum, Triangular]:
@@ -202,4 +202,4 @@ def test_a_singular_matrix_is_named() -> None:
 def test_a_damping_below_rounding_is_named() -> None:
     factor = torch.ones(3, 5, dtype=torch.double)
     with pytest.raises(NumericalError, match=r"below rounding"):
-        LowRankPlusRidge(factor, 1e-30, "").solve(factor)
+        LowRankPlusRidge.of(factor, 1e-30, "").solve(factor)

@@ -2,7 +2,19 @@ import pytest
 import torch
 
 from precedents import InputError
-from precedents.runtime.memory import BLOCK, BULK, ENOUGH, FEW, KEPT, MOST, Budget, Rooms, available, readable
+from precedents.runtime.memory import (
+    BLOCK,
+    BULK,
+    ENOUGH,
+    FEW,
+    FEWER,
+    KEPT,
+    MOST,
+    Budget,
+    Rooms,
+    available,
+    readable,
+)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +122,14 @@ def test_a_block_is_no_larger_than_helps_but_has_enough_rows() -> None:
 
 
 def test_a_quarter_of_the_budget_may_be_kept() -> None:
-    assert Budget(400).keeps(100)
-    assert not Budget(400).keeps(101)
+    assert Budget(400).kept(streamed=False) == 100
+    assert Budget(400).kept(streamed=True) == 100
 
 
 def test_no_more_is_kept_than_helps() -> None:
-    assert not Budget(2**50).keeps(KEPT + 1)
+    assert Budget(2**50).kept(streamed=False) == KEPT
+    assert Budget(2**50).kept(streamed=True) == KEPT
+
+
+def test_little_is_kept_of_a_streamed_set_unless_a_budget_is_given() -> None:
+    assert Budget().kept(streamed=True) == min(FEWER, Budget().bytes // 4)

@@ -156,9 +156,9 @@ def test_a_model_in_train_mode_explains_as_in_eval_mode(disturbed, train, cases)
     ("model", "message"),
     [
         (lambda x: x, "The model is a function. Pass a torch.nn.Module"),
-        (Wrapped(after=lambda logits: (logits, logits)), r"returns tuple for 2 instance\(s\)"),
-        (Wrapped(after=lambda logits: logits[:, 0]), r"returns \(2,\) for 2 instance"),
-        (Wrapped(after=lambda logits: logits[:, :1]), "at least two classes"),
+        (Wrapped(after=lambda logits: (logits, logits)), r"could be 0 or 1. Say which: output=0"),
+        (Wrapped(after=lambda logits: logits[:, 0]), r"one output, .* has a label 2.*regressor"),
+        (Wrapped(after=lambda logits: logits[:, :1]), r"one output, .* has a label 2.*regressor"),
         (Wrapped(after=lambda logits: logits.sum(dim=0, keepdim=True)), r"returns \(1, 3\) for 2 instance"),
         (Wrapped(before=lambda x: dropout(x, 0.5)), "different outputs for the same input in eval mode"),
         (Wrapped(before=lambda x: x - x.mean(dim=0)), "depends on the other instances of the batch"),
@@ -216,7 +216,7 @@ def test_a_model_that_cannot_be_copied_is_refused(error, train) -> None:
 
 
 def test_labels_that_the_model_has_no_output_for_are_refused(model, train) -> None:
-    with pytest.raises(InputError, match=r"instance 1 has label 3, but the model has 3 outputs"):
+    with pytest.raises(InputError, match=r"instance 1 has label 3, but the model has 3 classes"):
         Explainer(model, (train[0], torch.where(train[1] == 1, 3, train[1])))
 
 

@@ -14,7 +14,7 @@ from precedents.views.report import Example, Report, Row, html
 from precedents.views.sheet import Cell
 from precedents.views.shown import visible
 from precedents.views.svg import inline
-from precedents.views.tiles import LONG, SMALL, Album, shrunk, spreads
+from precedents.views.tiles import LONG, SMALL, Album, shrunk
 
 
 class Page(HTMLParser):
@@ -137,15 +137,24 @@ def test_a_long_text_is_shown_in_two_parts_without_loss() -> None:
     assert tile.text[0][0] + tile.rest[0][0] == text
 
 
-def test_a_table_row_begins_with_the_values_nearest_to_the_case() -> None:
-    case, row = {"a": 1.0, "b": 5.0, "c": "x", "d": "y"}, {"a": 9.0, "b": 5.1, "c": "x", "d": "z"}
-    tile = Album().tile(Cell("", row), case, spreads([case, row, {"b": 9.0}]))
-    assert [(value.name, value.near) for value in tile.values] == [
-        ("c", True),
-        ("b", True),
-        ("a", False),
-        ("d", False),
-    ]
+def test_a_table_row_shows_where_it_is_nearest_to_the_case_and_where_farthest() -> None:
+    case, row = {"a": 1.0, "b": 5.0, "c": "x", "d": "y"}, {"a": 9.0, "b": 5.5, "c": "x", "d": "z"}
+    tile = Album().tile(Cell("", row), case, {"a": 2.0, "b": 1.0})
+    assert [str(column) for column in tile.values] == ["c x", "b 5.5 (+0.5 sd)"]
+    assert [str(column) for column in tile.far] == ["a 9 (+4.0 sd)", "d z (case: y)"]
+    assert tile.more == ()
+
+
+def test_the_columns_that_are_neither_near_nor_far_are_there_on_demand() -> None:
+    case, row = {f"c{i}": 0.0 for i in range(9)}, {f"c{i}": float(i) for i in range(9)}
+    tile = Album().tile(Cell("", row), case, dict.fromkeys(case, 1.0))
+    names = [[column.name for column in columns] for columns in (tile.values, tile.far, tile.more)]
+    assert names == [["c0", "c1", "c2"], ["c8", "c7", "c6"], ["c3", "c4", "c5"]]
+
+
+def test_words_that_the_case_has_too_are_bold() -> None:
+    example = Example(Cell("case", "Stocks fell"), True, {"m": [Cell("one", "old stocks & <bonds>")]})
+    assert "old <b>stocks</b> &amp; &lt;bonds&gt;" in html(replace(EMPTY, examples=[example]))
 
 
 @pytest.mark.parametrize("shape", [(224, 224, 3), (1, 5000), (73, 10), (SMALL, SMALL)])

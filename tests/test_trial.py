@@ -120,7 +120,7 @@ def test_retraining_must_return_a_module(model, train, test) -> None:
             {"subclasses": (torch.zeros(44, dtype=torch.long), torch.zeros(12, dtype=torch.long))},
             "training set's subclasses",
         ),
-        ({"subclasses": (torch.zeros(45, dtype=torch.long), torch.zeros(12))}, "test set's subclasses"),
+        ({"subclasses": (torch.zeros(45, dtype=torch.long), torch.full((12,), 0.5))}, "test set's subclasses"),
     ],
 )
 def test_subclasses_that_are_no_class_numbers_are_refused(options, message, model, train, test) -> None:

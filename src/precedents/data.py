@@ -1,16 +1,43 @@
 """Examples: what a training set and a set of cases are: labelled instances, read in batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.data import TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from precedents.errors import InputError
-from precedents.inputs import Inputs, bare, leaves, mapped, shapes, stacked, tensors
+from precedents.inputs import Inputs, bare, mapped, shapes
+from precedents.items import checked_labels, form_of, numbers, separate_from
+from precedents.sources import FromDataset, InMemory, Readings, Source, from_iterable, marks
+
+__all__ = [
+    "Batch",
+    "Examples",
+    "InMemory",
+    "Source",
+    "as_batch",
+    "checked_labels",
+    "checked_range",
+    "fingerprint",
+    "numbers",
+]
+
+RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+NEEDED = (
+    "Pass a pair of tensors (inputs, labels), a map-style dataset of pairs (x, y) or of dicts with a label, "
+    "a DataLoader with shuffle=False, or an iterable dataset that comes in the same order each time."
+)
 
 
 class Batch(NamedTuple):
@@ -23,13 +50,6 @@ class Batch(NamedTuple):
     def relabelled(self, labels: Tensor) -> "Batch":
         """The same instances with other labels."""
         return self._replace(labels=labels)
-
-
-class Source(Protocol):
-    """Where inputs are read from; every reading of an instance gives the same values."""
-
-    def read(self, indices: Sequence[int]) -> Inputs:
-        """The inputs [b, ...] of these instances."""
 
 
 class Originals(Protocol):
@@ -55,41 +75,6 @@ class Chosen:
 
 
 @dataclass(frozen=True, eq=False)
-class InMemory:
-    """Inputs that are tensors already."""
-
-    inputs: Inputs
-
-    def read(self, indices: Sequence[int]) -> Inputs:
-        """Consecutive instances are a view, others a copy."""
-        if isinstance(indices, range) and indices.step == 1:
-            return mapped(lambda leaf: leaf[indices.start : indices.stop], self.inputs)
-        return mapped(lambda leaf: leaf[list(indices)], self.inputs)
-
-
-@dataclass(frozen=True, eq=False)
-class FromDataset:
-    """Inputs of a map-style dataset, read when needed; a reading that differs from the first is an error."""
-
-    dataset: Any
-    marks: Sequence[bytes]  # a fingerprint of each instance at the first reading
-
-    def read(self, indices: Sequence[int]) -> Inputs:
-        """The instances one by one, each compared with its first reading."""
-        items = []
-        for i in indices:
-            x, y = instance(self.dataset, i)
-            if fingerprint(x, y) != self.marks[i]:
-                raise InputError(
-                    f"Instance {i} of the dataset differs at its second reading. Explanations cite "
-                    "training instances by index, so the dataset must give the same values each time: "
-                    "switch off shuffling, random augmentation and dropout of its inputs."
-                )
-            items.append(x)
-        return stacked(items)
-
-
-@dataclass(frozen=True, eq=False)
 class Examples:
     """Labelled instances, the same at every reading."""
 
@@ -98,22 +83,27 @@ class Examples:
     originals: Originals | None = field(default=None, repr=False)  # what the inputs were made from, if kept
 
     @classmethod
-    def of(cls, data: Any, what: str = "training set") -> "Examples":
-        """From a pair (inputs, labels), any map-style dataset of (x, y), or Examples."""
+    def of(cls, data: Any, what: str = "training set", *, labels: Any = None) -> "Examples":
+        """From a pair (inputs, labels), a dict or frame of columns, a dataset, a DataLoader, or Examples.
+
+        Items of a dataset and batches of a loader are pairs (x, y), or dicts whose label is called "label" or
+        the like and whose other entries are the keyword arguments of the model. `labels` says where else labels
+        are: a key of the items or a column, a position in them (-1 for the last part), an attribute of the
+        dataset, which is then not read before it is needed, or the class numbers themselves.
+        """
         if isinstance(data, Examples):
             return data
-        if type(data) is TensorDataset and len(data.tensors) == 2:
-            data = data.tensors
-        if isinstance(data, (tuple, list)) and len(data) == 2 and not _is_instance(data[0]):
-            examples = _from_pair(data[0], data[1], what)
-        elif hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (dict, str)):
-            examples = _from_dataset(data, what)
-        else:
-            raise InputError(
-                f"The {what} is a {type(data).__name__}. Pass a pair of tensors (inputs, labels) or a "
-                "map-style dataset whose items are (x, y)."
-            )
-        return examples
+        if type(data) is TensorDataset:
+            return _in_memory(data.tensors, labels, what)
+        if _is_whole(data, labels):
+            return _in_memory(data, labels, what)
+        if isinstance(data, (DataLoader, IterableDataset)):
+            return _from_stream(data, labels, what)
+        if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (str, bytes)):
+            return _from_dataset(data, labels, what)
+        if isinstance(data, Iterable) and not isinstance(data, (Iterator, str, bytes)):
+            return _from_stream(data, labels, what)
+        raise InputError(f"The {what} is a {type(data).__name__}. {NEEDED}")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -122,6 +112,11 @@ class Examples:
     def largest(self) -> Sequence[int]:
         """Two instances to try things on: the largest where they differ, so that what suits them suits all."""
         return getattr(self.source, "largest", (0, min(1, len(self) - 1)))
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the inputs are read anew each time, and so may be larger than memory."""
+        return getattr(self.source, "streamed", False)
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Consecutive batches of at most `size` instances."""
@@ -142,11 +137,7 @@ class Examples:
 
     def marks(self, size: int = 512) -> list[bytes]:
         """Eight bytes for each instance, which differ when its input differs."""
-        return [
-            fingerprint(bare(batch.inputs, i), 0)
-            for batch in self.batches(size)
-            for i in range(len(batch.labels))
-        ]
+        return [mark for batch in self.batches(size) for mark in marks(batch.inputs, [0] * len(batch.labels))]
 
     def fingerprint(self) -> str:
         """A text that differs when an input, a label or the order differs."""
@@ -164,60 +155,9 @@ class Examples:
         return Examples(InMemory(inputs), labels, originals)
 
 
-def instance(dataset: Any, i: int) -> tuple[Inputs, int]:
-    """Item `i` as (x, y), x a nest of tensors and y a class number."""
-    item = dataset[i]
-    if not (isinstance(item, (tuple, list)) and len(item) == 2):
-        raise InputError(
-            f"Item {i} of the dataset is a {type(item).__name__}, not a pair (x, y). "
-            "Labels are needed: wrap the dataset so that each item is (input, class number)."
-        )
-    x, y = item
-    inputs = numbers(x, f"The input of item {i}")
-    label = torch.as_tensor(y) if isinstance(y, (int, Tensor)) or hasattr(y, "dtype") else None
-    if label is None or label.ndim != 0 or not _is_integer(label):
-        raise InputError(
-            f"The label of item {i} is {y!r}. Labels must be whole class numbers: 0, 1, ..., classes - 1."
-        )
-    return inputs, int(label)
-
-
-def numbers(x: Any, what: str) -> Inputs:
-    """A nest of tensors, or an error that says that `what` cannot become one."""
-    try:
-        return tensors(x)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(
-            f"{what} is a {type(x).__name__}, which is no tensor and cannot become one. "
-            "Convert it to tensors first, for example by a transform of the dataset."
-        ) from None
-
-
 def fingerprint(inputs: Inputs, label: int) -> bytes:
     """Eight bytes that differ when the instance differs."""
-    digest = blake2b(str((label, shapes(inputs))).encode(), digest_size=8)
-    for leaf in leaves(inputs):
-        digest.update(leaf.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.digest()
-
-
-def checked_labels(labels: Any, count: int, what: str) -> Tensor:
-    """The labels as an int64 vector, or an error that says what is wrong with them."""
-    if labels is None:
-        raise InputError(f"The {what} has no labels. Pass a pair (inputs, labels).")
-    try:
-        labels = torch.as_tensor(labels).detach().cpu()
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(
-            f"The labels of the {what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1."
-        ) from None
-    if not _is_integer(labels):
-        raise InputError(f"The labels of the {what} are {labels.dtype}; class numbers are integers: y.long().")
-    if labels.ndim != 1 or len(labels) != count:
-        raise InputError(
-            f"The labels of the {what} have the shape {tuple(labels.shape)}; {count} inputs need ({count},)."
-        )
-    return labels.long()
+    return marks(mapped(lambda leaf: leaf[None], inputs), [label])[0]
 
 
 def checked_range(labels: Tensor, classes: int, what: str) -> None:
@@ -227,12 +167,14 @@ def checked_range(labels: Tensor, classes: int, what: str) -> None:
         i = int(wrong[0])
         raise InputError(
             f"{len(wrong)} label(s) of the {what} are out of range: instance {i} has label "
-            f"{int(labels[i])}, but the model has {classes} outputs, so labels run from 0 to {classes - 1}."
+            f"{int(labels[i])}, but the model has {classes} classes, so labels run from 0 to {classes - 1}."
         )
 
 
 def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
     """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case."""
+    if isinstance(like, dict) and isinstance(x, Mapping) and set(like) <= set(x):
+        x = {key: x[key] for key in like}  # a label may be among the rest
     inputs = numbers(x, "What was passed as cases")
     wanted, given = shapes(like), shapes(inputs)
     if given == wanted:
@@ -246,8 +188,27 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
     )
 
 
-def _from_pair(x: Any, y: Any, what: str) -> Examples:
-    inputs = numbers(x, f"The input of the {what}")
+def _is_whole(data: Any, labels: Any) -> bool:
+    """Whether all instances are there in one nest of tensors or arrays."""
+    if isinstance(data, Mapping) or _is_frame(data):
+        return True
+    if labels is None:
+        return isinstance(data, (tuple, list)) and len(data) == 2 and not _are_instances(data)
+    if isinstance(labels, (str, int)):
+        return isinstance(data, tuple)
+    return isinstance(data, (tuple, Tensor)) or hasattr(data, "__array__")
+
+
+def _in_memory(data: Any, labels: Any, what: str) -> Examples:
+    """From a pair, a dict or a frame of columns, or from inputs and their labels."""
+    if labels is not None and not isinstance(labels, (str, int)):
+        x, y = data, labels
+    elif _is_frame(data):
+        label = form_of(dict.fromkeys(data.columns), labels, None, f"The {what}").label
+        x, y = data[[name for name in data.columns if name != label]], data[label]
+    else:
+        x, y = form_of(data, labels, None, f"The {what}").parts(data, f"The {what}")
+    inputs = numbers(x.to_numpy() if _is_frame(x) else x, f"The input of the {what}")
     counts = {shape[0] if shape else 0 for shape in shapes(inputs)}
     if len(counts) != 1:
         raise InputError(f"The inputs of the {what} have different lengths: {sorted(counts)}.")
@@ -256,22 +217,39 @@ def _from_pair(x: Any, y: Any, what: str) -> Examples:
     return Examples(InMemory(inputs), checked_labels(y, count, what))
 
 
-def _from_dataset(dataset: Any, what: str) -> Examples:
-    _not_empty(len(dataset), what)
-    marks, labels = [], []
-    first, _ = instance(dataset, 0)
-    for i in range(len(dataset)):
-        x, y = instance(dataset, i)
-        if shapes(x) != shapes(first):
-            raise InputError(
-                f"Instance {i} of the {what} has the shape {shapes(x)}, instance 0 has {shapes(first)}. "
-                "Pad or crop the inputs to one shape."
-            )
-        marks.append(fingerprint(x, y))
-        labels.append(y)
-    examples = Examples(FromDataset(dataset, marks), torch.tensor(labels))
-    for i in sorted({0, len(marks) // 2, len(marks) - 1}):
+def _from_dataset(dataset: Any, labels: Any, what: str) -> Examples:
+    """From a map-style dataset; it is read through for its labels, unless these are given by themselves."""
+    n = len(dataset)
+    _not_empty(n, what)
+    form = form_of(dataset[0], labels, dataset, "Item 0 of the dataset")
+    apart = separate_from(form, dataset, labels)
+    given = None if apart is None else checked_labels(apart, n, what)
+    source = FromDataset(dataset, form, Readings(what), given if isinstance(labels, str) else None)
+    examples = Examples(source, torch.tensor(source.first_pass()) if given is None else given)
+    for i in sorted({0, n // 2, n - 1}) * (1 if given is None else 2):
         examples.take([i])  # a second reading, so that what is random is found before any work
+    return examples
+
+
+def _from_stream(data: Any, labels: Any, what: str) -> Examples:
+    """From a loader or an iterable, which is gone through once for its length and its labels."""
+    if isinstance(data, DataLoader):
+        samplers = (data.sampler, getattr(data.batch_sampler, "sampler", None))
+        if any(isinstance(sampler, RANDOM) for sampler in samplers):
+            raise InputError(
+                f"The {what} is a DataLoader that shuffles, but explanations cite instances by their place. "
+                "Pass a DataLoader(dataset, batch_size=..., shuffle=False), or the dataset itself."
+            )
+    with torch.random.fork_rng(devices=[]):  # loaders draw a seed for their workers
+        first = next(iter(data), None)
+    _not_empty(0 if first is None else 1, what)
+    dataset = getattr(data, "dataset", data)
+    form = form_of(first, labels, dataset, f"The first item of the {what}")
+    source = from_iterable(data, form, Readings(what))
+    own = source.first_pass()
+    apart = separate_from(form, dataset, labels)
+    examples = Examples(source, torch.tensor(own) if apart is None else checked_labels(apart, len(own), what))
+    examples.take(range(1))  # a second reading, so that another order is found before any work
     return examples
 
 
@@ -280,10 +258,13 @@ def _not_empty(count: int, what: str) -> None:
         raise InputError(f"The {what} is empty. Pass at least one labelled instance.")
 
 
-def _is_integer(labels: Tensor) -> bool:
-    return not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
+def _is_frame(data: Any) -> bool:
+    return hasattr(data, "columns") and hasattr(data, "to_numpy")
 
 
-def _is_instance(value: Any) -> bool:
-    """Whether a pair's first part is itself an (x, y), so that the pair is a list of two instances."""
-    return isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], int)
+def _are_instances(pair: Any) -> bool:
+    """Whether a pair's first part is itself an (x, y) or a dict like the second: a list of two instances."""
+    first, second = pair
+    if isinstance(first, Mapping):
+        return isinstance(second, Mapping)
+    return isinstance(first, (tuple, list)) and len(first) == 2 and isinstance(first[1], int)

@@ -3,7 +3,7 @@
 PrecedentsError
 ├── InputError                 the caller passed something unusable (also a ValueError)
 │   ├── UnknownNameError       a name that is in no registry; says which names exist
-│   ├── BudgetError            the work needs more memory than there is
+│   ├── BudgetError            the work needs more memory or disk than there is
 │   └── DataFileError          a file of a data set is missing, truncated, altered or foreign
 ├── NotApplicable              the metric or criterion has no meaning here: "–" in the tables
 ├── MissingExtraError          an optional package is not installed (also an ImportError)
@@ -37,7 +37,7 @@ class UnknownNameError(InputError):
 
 
 class BudgetError(InputError):
-    """The work needs more memory than there is; the message says what would fit."""
+    """The work needs more memory or disk than there is; the message says what would fit."""
 
 
 class DataFileError(InputError):

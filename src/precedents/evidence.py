@@ -50,11 +50,11 @@ class Evidence:
         largest = self.train.largest[:1]
         return self.once(("sample", features), lambda: Rows.of(features(self.model, self.train.take(largest))))
 
-    def rows(self, features: Features, examples: Examples) -> Iterator[tuple[range, Rows]]:
-        """Feature vectors of consecutive instances, with their places."""
+    def rows(self, features: Features, examples: Examples, first: int = 0) -> Iterator[tuple[range, Rows]]:
+        """Feature vectors of consecutive instances from the first on, with their places."""
         size = self.model.budget.rows(self.width(features), self.model.number, self.held(features))
         with ROOMS:
-            for start in tracked(range(0, len(examples), size), getattr(features, "__name__", "features")):
+            for start in tracked(range(first, len(examples), size), getattr(features, "__name__", "features")):
                 places = range(start, min(start + size, len(examples)))
                 yield places, Rows.of(features(self.model, examples.take(places)))
 
@@ -62,23 +62,25 @@ class Evidence:
         """Says that the training set's vectors will be asked for again: they are kept from now on."""
         self.once(("reused", features), lambda: True)
 
+    @property
+    def room(self) -> int:
+        """How many bytes of what is computed from the training set are kept for the next question."""
+        return self.model.budget.kept(self.train.streamed)
+
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
-        """The same of the training set; kept from the second time on, if the budget holds them."""
-        key = ("rows", features)
-        if key in self.kept:
-            yield from self.kept.get(key)
-            return
-        size = self.model.number * len(self.train) * self.held(features)
-        keep = ("reused", features) in self.kept and self.model.budget.keeps(size)
+        """The same of the training set; from the second time on, the first are kept as far as there is room."""
+        room = self.room if ("reused", features) in self.kept else 0
         self.reused(features)
-        blocks = []
-        for places, rows in self.rows(features, self.train):
-            if keep:
-                blocks.append((places, rows))
-            yield places, rows
-            del rows  # its memory is free for the next ones
-        if keep:
-            self.once(key, lambda: blocks)
+
+        def rest(last: tuple[range, Rows] | None) -> Iterator[tuple[range, Rows]]:
+            return self.rows(features, self.train, 0 if last is None else last[0].stop)
+
+        def fits(block: tuple[range, Rows]) -> bool:
+            nonlocal room
+            room -= self.model.number * len(block[0]) * self.held(features)
+            return room >= 0
+
+        return self.kept.blocks(("rows", features), rest, fits)
 
     def groups(self, features: Features, cases: Examples) -> Iterator[Examples]:
         """The cases in groups whose features take no more than a third of the budget."""

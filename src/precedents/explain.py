@@ -4,6 +4,8 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,13 +19,16 @@ from precedents.inputs import Inputs, bare, leaves, mapped
 from precedents.kind import read
 from precedents.metric import Metric, Ranked, Relevance
 from precedents.model import Classifier, Vectorise
+from precedents.outputs import Place
 from precedents.paper import METRICS, name_of
 from precedents.paper import metric as metric_of
 from precedents.parts import Parts, parts
 from precedents.ranking import TopK
 from precedents.runtime.cost import Estimate
+from precedents.store import Saved, save
+from precedents.views.beside import WIDTH, beginning, line, spread_of
 from precedents.views.sheet import Cell, Strip, figure, page
-from precedents.views.shown import Render, shown
+from precedents.views.shown import Render, Shown, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +70,7 @@ class Explanation:
     render: Render | None = field(default=None, repr=False)
     originals: tuple[Sequence[Any], Sequence[Sequence[Any]]] | None = field(default=None, repr=False)  # of both
     numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
+    spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -127,14 +133,30 @@ class Explanation:
         places = max(len(str(p.index)) for p in found)
         names = max(len(self.name(p.label)) for p in found)
         digits = "+.3f" if 1e-3 <= max(abs(p.score) for p in found) < 1e4 else "+.3e"
-        lines = [f"{which}predicted {self.name(int(self.predictions[case]))}, because of"]
-        lines += [
-            f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
-            f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
-            + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
-            for p in found
-        ]
+        asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
+        about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
+        lines = [f"{which}predicted {self.name(int(self.predictions[case]))}{about}, because of"]
+        for p in found:
+            lines.append(
+                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
+                f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+                + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
+            )
+            said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
+            lines += [] if said is None else [" " * (places + 5) + said]
         return "\n".join(lines)
+
+    def _shown(self, case: int, rank: int = 0) -> Shown:
+        """What a person sees of a case, or of its precedent of this rank."""
+        return shown(self._seen(case, rank), self.render)
+
+    def _seen(self, case: int, rank: int) -> Any:
+        """The same as its owner has it, or else as the model is fed it."""
+        if self.originals is not None:
+            return self.originals[1][case][rank - 1] if rank else self.originals[0][case]
+        if rank:
+            return bare(mapped(lambda leaf: leaf[case], self.precedents_inputs), rank - 1)
+        return bare(self.cases, case)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: the metric, and for each case its prediction and its precedents."""
@@ -198,21 +220,13 @@ class Explanation:
 
     def _strip(self, case: int) -> Strip:
         predicted = self.name(int(self.predictions[case]))
-        asked, offered = self._seen(case)
         cells = []
-        for p, instance in zip(self.precedents(case), offered, strict=True):
+        for p in self.precedents(case):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
-            cells.append(Cell(title, shown(instance, self.render), p.agrees))
-        return Strip(Cell(f"case {self.number(case)}\npredicted {predicted}", shown(asked, self.render)), cells)
-
-    def _seen(self, case: int) -> tuple[Any, Sequence[Any]]:
-        """The case and its precedents, as their owner has them or else as the model is fed them."""
-        if self.originals is not None:
-            return self.originals[0][case], self.originals[1][case]
-        places = range(self.top.indices.shape[1])
-        offered = mapped(lambda leaf: leaf[case], self.precedents_inputs)
-        return bare(self.cases, case), [bare(offered, place) for place in places]
+            cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
+        asked = Cell(f"case {self.number(case)}\npredicted {predicted}", self._shown(case))
+        return Strip(asked, cells, self.spread)
 
 
 class Explainer:
@@ -221,9 +235,12 @@ class Explainer:
     `metric` is one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
     `hidden` names modules whose outputs are the hidden layers, `vectorise` turns inputs into vectors for
     the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
-    sees: an image array, a text or a mapping of named values. `memory` is how much may be used, in bytes or
+    sees: `precedents.images`, `texts`, `tables`, or any function that returns an image array, a text or a
+    mapping of named values. `memory` is how much may be used, in bytes or
     as "2 GB"; half of what is free without it. `audit` is what `precedents.audit` found of this model and
-    training set: explanations then know the hubs, and say when their metric failed.
+    training set: explanations then know the hubs, and say when their metric failed. `loss` is what the model
+    was trained with, if it is not plain cross entropy, and `output` says which of its outputs are the logits,
+    if that is not found, both as for `Classifier.of`.
     """
 
     def __init__(
@@ -238,16 +255,27 @@ class Explainer:
         render: Render | None = None,
         memory: int | str | None = None,
         audit: Findings | None = None,
+        loss: Any = None,
+        output: Place | None = None,
     ) -> None:
         self.reading = read(model)
         train = self.reading.examples(train, "training set")
         if not isinstance(model, Classifier):
-            hidden, vectorise = hidden or self.reading.hidden, vectorise or self.reading.vectorise
-            model = Classifier.of(self.reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
+            model = Classifier.of(
+                self.reading.module,
+                train,
+                hidden=hidden or self.reading.hidden,
+                vectorise=vectorise or self.reading.vectorise,
+                memory=memory,
+                loss=loss,
+                output=output,
+            )
         classes = checked_names(classes or self.reading.classes, model)
         self.relevance = Relevance(metric_of(metric), Evidence(model, train))
         self.relevance.evidence.width(self.relevance.metric.features)  # what cannot work fails here
         self.classes, self.render = classes, render or self.reading.render
+        if self.render is not None:
+            shown(train.seen([0])[0], self.render)  # what cannot be shown fails here
         known = None if audit is None else audit.about(name_of(self.relevance.metric), self.relevance.evidence)
         self.finding = known
 
@@ -287,7 +315,12 @@ class Explainer:
             classes=self.classes,
             render=self.render,
             originals=_originals(cases, evidence.train, indices),
+            spread=self._spread,
         )
+
+    @cached_property
+    def _spread(self) -> dict[str, float]:
+        return spread_of(self.relevance.evidence.train, self.render)
 
     def _hubs(self, indices: Tensor) -> Tensor:
         """Which precedents [m, k] are hubs: in the audit, else among these cases."""
@@ -313,8 +346,31 @@ class Explainer:
         return self.relevance.scores(self._cases(x, labels))
 
     def estimate(self, m: int = 1) -> Estimate:
-        """Time, memory and disk that explaining m cases will take, from a trial on a few instances."""
+        """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         return self.relevance.estimate(m)
+
+    def save(self, folder: str | Path) -> None:
+        """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
+
+        The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
+        many bytes; a disk without room is refused. The model and the training set are not in it.
+        """
+        save(self.relevance, Path(folder), self.classes)
+
+    @classmethod
+    def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
+        """The explainer that was saved from this model and training set: the same numbers, bit for bit.
+
+        A weight, label or row that has changed is refused, with what differs. `options` are those of an
+        Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
+        """
+        saved = Saved.open(Path(folder))
+        explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
+        saved.restore(explainer.relevance)
+        explainer.classes = explainer.classes or checked_names(
+            saved.manifest.classes, explainer.relevance.evidence.model
+        )
+        return explainer
 
     def _cases(self, x: Any, labels: Any) -> Examples:
         evidence = self.relevance.evidence

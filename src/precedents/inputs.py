@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
+from warnings import catch_warnings, simplefilter
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +17,13 @@ def tensors(value: Any) -> Inputs:
         return {key: tensors(part) for key, part in value.items()}
     if isinstance(value, tuple):
         return tuple(tensors(part) for part in value)
-    return value.detach() if isinstance(value, Tensor) else torch.as_tensor(value)
+    if isinstance(value, Tensor):
+        return value.detach()
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        with catch_warnings():
+            simplefilter("ignore")  # nobody writes to inputs: a file may be mapped for reading only
+            return torch.as_tensor(value)
+    return torch.as_tensor(value)
 
 
 def mapped(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
@@ -34,6 +42,11 @@ def leaves(inputs: Inputs) -> Iterator[Tensor]:
     else:
         for part in inputs.values() if isinstance(inputs, dict) else inputs:
             yield from leaves(part)
+
+
+def count(inputs: Inputs) -> int:
+    """How many instances there are."""
+    return len(next(leaves(inputs)))
 
 
 def alone(inputs: Inputs, i: int) -> Inputs:

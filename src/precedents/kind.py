@@ -26,4 +26,8 @@ def read(model: Any) -> Reading:
             return reading
     if isinstance(model, nn.Module):
         return Reading(model)
-    raise InputError(f"The model is a {type(model).__name__}. Pass a torch.nn.Module.")
+    others = "".join(f", or a model of {name.replace('_', ' ')}" for name in KINDS.names())
+    raise InputError(
+        f"The model is a {type(model).__name__}. Pass a torch.nn.Module{others}. Anything else that is "
+        "computed by torch becomes one as a class with a method forward."
+    )

@@ -103,8 +103,16 @@ class Relevance:
         seconds += 2.0 * n * m * width / speed(torch.float32 if model.number == 4 else torch.double)
         held = model.number * width * (m + model.budget.rows(width, model.number))
         kept = model.number * n * width
-        memory = cost.bytes + min(held, model.budget.bytes) + (kept if model.budget.keeps(kept) else 0)
-        return Estimate(seconds, memory)
+        memory = cost.bytes + min(held, model.budget.bytes) + min(kept, evidence.room)
+        return Estimate(seconds, memory, self.disk)
+
+    @property
+    def disk(self) -> int:
+        """About how many bytes it takes when it is saved."""
+        evidence, features = self.evidence, self.metric.features
+        cost, model = self.metric.preconditioner.cost(evidence, 0), evidence.model
+        row = NUMBER * evidence.width(features) if cost.weighed else model.number * evidence.held(features)
+        return cost.disk + len(evidence.train) * (row + 2 * NUMBER)
 
     def scores(self, cases: Examples) -> Tensor:
         """The full matrix [m, n], float64; cases are rows."""

@@ -16,14 +16,19 @@ from torch import Tensor, nn
 
 from precedents.data import Batch, Examples, checked_range
 from precedents.data import fingerprint as mark
-from precedents.errors import InputError, NotApplicable, NumericalError, UnknownNameError
-from precedents.inputs import Inputs, alone, fed, leaves, mapped, shapes
+from precedents.errors import InputError, NotApplicable, NumericalError
+from precedents.inputs import Inputs, alone, count, fed, leaves, mapped, shapes
+from precedents.items import REGRESSION
 from precedents.layout import laid_out, layout, store
+from precedents.loss import CrossEntropy, Loss, formed, loss_of, refuse_probabilities
+from precedents.outputs import Outputs, Place, outputs_of
 from precedents.runtime.kept import Kept
 from precedents.runtime.memory import NUMBER, Budget
-from precedents.trace import Tap, Trace, flat, traced, watched
+from precedents.trace import Tap, Trace, flat, named, traced, watched
 
 Vectorise = Callable[[Inputs], Tensor]
+HALF = (torch.float16, torch.bfloat16)
+MANY = 32  # instances whose one output lies within 0 and 1, if it is a probability
 
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
 
@@ -48,6 +53,8 @@ class Classifier:
     vectorise: Vectorise | None = None
     budget: Budget = field(default_factory=Budget)
     last: str | None = None  # the name of the one Linear that returns the logits, if there is one
+    loss: Loss = field(default_factory=CrossEntropy)
+    outputs: Outputs = field(default_factory=Outputs)
     kept: Kept = field(default_factory=Kept, init=False, repr=False)
 
     @classmethod
@@ -59,13 +66,19 @@ class Classifier:
         *,
         hidden: Sequence[str] | None = None,
         vectorise: Vectorise | None = None,
-        memory: int | str | None = None,
+        memory: int | str | Budget | None = None,
+        loss: Any = None,
+        output: Place | None = None,
     ) -> "Classifier":
         """Learns the module's outputs and hidden layers from a first look at the training set.
 
         `hidden` names the modules whose outputs are the hidden layers; without it they are what each
         layer with a weight matrix receives from the ones before it, and the last states of recurrent ones.
-        `memory` is how much may be used, in bytes or as "2 GB"; half of what is free without it.
+        `memory` is how much may be used, in bytes or as "2 GB"; half of what is free without it. `loss` is what
+        the module was trained with: cross entropy without it, or a loss of torch.nn with its weights and
+        smoothing, or a function of logits [b, classes] and labels [b] that gives losses [b]. `output` is the
+        key, attribute or position of the logits in what the module returns, where they are not found.
+        Weights of half precision are computed with in float32.
         """
         if not isinstance(module, nn.Module):
             raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
@@ -76,16 +89,25 @@ class Classifier:
         copy = _copy(module).eval()
         batch = train.take(train.largest)
         draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
+        draft = replace(draft, outputs=formed(_first_output(draft, output), loss))
         logits = laid_out(copy, lambda: draft.logits(batch.inputs), _first_look(draft, batch.inputs))
         trace = traced(copy, lambda: draft.logits(batch.inputs))
-        last = _last(logits, trace)
+        last = _last(logits, trace, draft.outputs)
         model = replace(
             draft,
             classes=logits.shape[1],
-            taps=_named(copy, hidden) if hidden is not None else tuple(trace.hidden),
+            taps=named(copy, hidden) if hidden is not None else tuple(trace.hidden),
             head=last if last is not None and _owns_all(copy, last) else None,
             last=last,
+            loss=loss_of(loss, draft.outputs, logits),
         )
+        if loss is None:
+            _refuse_probabilities(draft, train)
+        if draft.outputs.single and int(train.labels.max()) > 1:
+            raise InputError(
+                "The model has one output, which tells class 1 from class 0, but the training set has a label "
+                f"{int(train.labels.max())}. {REGRESSION}"
+            )
         checked_range(train.labels, model.classes, "training set")
         if hidden is not None:
             model.hidden(batch.inputs)  # names that are wrong are found now
@@ -123,22 +145,18 @@ class Classifier:
         return mapped(moved, inputs)
 
     def logits(self, inputs: Inputs) -> Tensor:
-        """The module's outputs [b, classes]; the graph is kept if gradients are enabled."""
+        """The module's logits [b, classes]; the graph is kept if gradients are enabled."""
+        return self.outputs.logits(self.returned(inputs), count(inputs))
+
+    def returned(self, inputs: Inputs) -> Any:
+        """What the module returns, whatever it is."""
         try:
-            output = fed(self.module, self.placed(inputs))
+            return fed(self.module, self.placed(inputs))
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
             raise InputError(
                 f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
                 f"{_first_line(error)}"
             ) from error
-        count = next(leaves(inputs)).shape[0]
-        if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != count or output.shape[1] < 2:
-            got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-            raise InputError(
-                f"The model returns {got} for {count} instance(s). A classifier returns logits "
-                f"[{count}, classes] with at least two classes: wrap it in a module that does."
-            )
-        return output
 
     @torch.no_grad()
     def finite_logits(self, batch: Batch) -> Tensor:
@@ -181,11 +199,10 @@ class Classifier:
         seen: dict[Tap, Any] = {}
         with watched(self.module, {tap.module for tap in self.taps}, seen.__setitem__):
             self.logits(inputs)
-        count = next(leaves(inputs)).shape[0]
         missing = [tap.module for tap in self.taps if tap not in seen]
         if missing:
             raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
-        return [flat(seen[tap], count, self.module.get_submodule(tap.module), tap) for tap in self.taps]
+        return [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in self.taps]
 
     @torch.no_grad()
     def received(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -225,6 +242,18 @@ class Classifier:
         store(copy, layout(self.module))
         return replace(self, module=copy.eval())
 
+    def another(self, module: nn.Module, train: Examples, loss: Loss | None = None) -> "Classifier":
+        """A module of the same kind, looked at in the same way."""
+        made = Classifier.of(
+            module,
+            train,
+            vectorise=self.vectorise,
+            memory=self.budget,
+            loss=self.loss if loss is None else loss,
+            output=self.outputs.place,
+        )
+        return made.with_taps(self)
+
     def with_taps(self, other: "Classifier") -> "Classifier":
         """With the hidden layers of another classifier of the same architecture."""
         known = {name for name, _ in self.module.named_modules()}
@@ -236,20 +265,43 @@ class Classifier:
 
 
 def _copy(module: nn.Module) -> nn.Module:
-    inner = getattr(module, "_orig_mod", module)  # a compiled module explains as the one it came from
-    inner = inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
+    """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
     try:
         with torch.random.fork_rng(devices=[]):
-            return deepcopy(inner)
+            copy = deepcopy(_unwrapped(module))
     except Exception as error:
         raise InputError(
             f"The model cannot be copied, and it is not touched otherwise: {_first_line(error)}. "
             "Remove tensors with a graph, locks and open files from its attributes."
         ) from error
+    for part in list(copy.modules()):
+        for name, child in part.named_children():
+            setattr(part, name, _unwrapped(child))
+    return copy.float() if any(p.dtype in HALF for p in copy.parameters()) else copy
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    inner = getattr(module, "_orig_mod", module)
+    return inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
 
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@torch.no_grad()
+def _first_output(model: Classifier, given: Place | None) -> Outputs:
+    """Where the logits of the first instances are."""
+    with torch.random.fork_rng(devices=[]):
+        return outputs_of(model.returned(model.sample), count(model.sample), given)
+
+
+@torch.no_grad()
+def _refuse_probabilities(model: Classifier, train: Examples) -> None:
+    single = model.outputs.single
+    few = train.take(range(min(len(train), MANY))).inputs if single else model.sample
+    logits = model.logits(few)
+    refuse_probabilities(logits[:, 1:] if single else logits)
 
 
 @torch.no_grad()
@@ -275,21 +327,14 @@ def _first_look(model: Classifier, inputs: Inputs) -> Tensor:
     return logits
 
 
-def _last(logits: Tensor, trace: Trace) -> str | None:
-    """The name of a Linear that is called once and returns the logits."""
+def _last(logits: Tensor, trace: Trace, outputs: Outputs) -> str | None:
+    """The name of a Linear that is called once and returns the logits, or the one of two classes."""
     names = [name for name, _ in trace.linear]
-    found = (name for name, value in trace.linear if torch.equal(value, logits) and names.count(name) == 1)
+    own = logits[:, 1:] if outputs.form == "logit" else logits
+    found = (name for name, value in trace.linear if torch.equal(value, own) and names.count(name) == 1)
     return next(found, None)
 
 
 def _owns_all(module: nn.Module, name: str) -> bool:
     own = {id(p) for p in module.get_submodule(name).parameters() if p.requires_grad}
     return own == {id(p) for p in module.parameters() if p.requires_grad}
-
-
-def _named(module: nn.Module, names: Sequence[str]) -> tuple[Tap, ...]:
-    known = [name for name, _ in module.named_modules() if name]
-    for name in names:
-        if name not in known:
-            raise UnknownNameError("module of the model", name, known)
-    return tuple(Tap(name, 0, returned=True) for name in names)

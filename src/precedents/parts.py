@@ -1,8 +1,8 @@
 """Grad-Cos in two parts: what the residuals and what the features of the last layer say.
 
-The gradient of a Linear that returns the logits is the outer product of the residual r = softmax - onehot and
-of what the layer receives, h (with an entry 1 for the bias). So the cosine of two such gradients is
-cos(r, r') cos(h, h'): for a model that is this layer alone, the whole score.
+The gradient of a Linear that returns the logits is the outer product of the residual r, the loss's
+derivatives by them (softmax - onehot), and of what the layer receives, h (with an entry 1 for the bias). So the
+cosine of two such gradients is cos(r, r') cos(h, h'): for a model that is this layer alone, the whole score.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from precedents.data import Batch, Examples
-from precedents.engine.gradients import residuals
 from precedents.evidence import Evidence
 from precedents.model import Classifier
 
@@ -58,7 +57,8 @@ def _units(model: Classifier, batches: list[Batch]) -> tuple[Tensor, Tensor]:
     for batch in batches:
         features, logits = model.received(batch)
         one = torch.ones(len(features), 1, dtype=torch.double)
-        rs.append(_unit(residuals(logits, batch.labels)))
+        residuals = model.loss.residuals(logits, batch.labels)
+        rs.append(_unit(residuals[:, 1:] if model.outputs.single else residuals))
         hs.append(_unit(torch.cat([features] * weight + [one] * bias, dim=1)))
     return torch.cat(rs), torch.cat(hs)
 

@@ -27,6 +27,7 @@ from precedents.names import ALIASES
 from precedents.paper import METRICS, metric
 from precedents.preconditioners.fisher import InverseFisher
 from precedents.preconditioners.hessian import InverseHessian
+from precedents.views.render import images, tables, texts
 
 __all__ = [
     "ALIASES",
@@ -62,6 +63,9 @@ __all__ = [
     "Trial",
     "UnknownNameError",
     "audit",
+    "images",
     "judge",
     "metric",
+    "tables",
+    "texts",
 ]

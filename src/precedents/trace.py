@@ -1,7 +1,7 @@
 """The places in a network at which its hidden layers are, found by watching it run."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from precedents.errors import InputError
+from precedents.errors import InputError, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,15 @@ def _are_last(states: list[Tensor], module: Any, value: Any) -> bool:
     """Whether a layer receives just the last states of the recurrent module before it."""
     last = torch.cat(states[-_directions(module) :], dim=1)
     return isinstance(value, Tensor) and value.shape == last.shape and torch.equal(value, last)
+
+
+def named(module: nn.Module, names: Sequence[str]) -> tuple[Tap, ...]:
+    """What the modules of these names return at their first call."""
+    known = [name for name, _ in module.named_modules() if name]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("module of the model", name, known)
+    return tuple(Tap(name, 0, returned=True) for name in names)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ SHARED = "model_randomization(label=shared)"
 RATES = ("identical_class", "identical_class(k=10)", "identical_subclass", "identical_subclass(k=10)")
 CRITERIA = ("model_randomization", *RATES)
 NULLS = {"null over training instances": 0.03, "null over cases": 0.0877}
-CODE = "fisher(kind=mean_gradient)"
+CODE = "fisher(kind=published, damping=1e-10)"
 DAMPINGS = ("1e-06", "0.01", "1.0")
 HOSTILE = "<script>alert('label')</script> | **x** `y`"
 

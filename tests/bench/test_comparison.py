@@ -131,7 +131,7 @@ def test_variants_are_of_the_same_family_and_criterion(found) -> None:
     mnist = found[0]
     assert {criterion for _, criterion in variants(mnist, "dot_if", "identical_class")} == {"identical_class"}
     names = {name for name, _ in variants(mnist, "cos_fisher", "identical_class(k=10)")}
-    assert names == {"cosine:gradient/fisher(kind=mean_gradient)"}
+    assert names == {"cosine:gradient/fisher(kind=published, damping=1e-10)"}
     assert list(variants(mnist, "cos_x", "identical_class")) == []
     assert list(variants(mnist, "cos_x", "model_randomization")) == [("cos_x", recorded.SHARED)]
 

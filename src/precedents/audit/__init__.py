@@ -32,12 +32,14 @@ from precedents.judgement import CRITERIA, Inapplicable, Judgement, attempted
 from precedents.kind import read
 from precedents.metric import Metric, Relevance
 from precedents.model import Vectorise
+from precedents.outputs import Place
 from precedents.paper import METRICS, name_of
 from precedents.paper import metric as metric_of
 from precedents.ranking import checked_k
 from precedents.registry import written
 from precedents.runtime.cost import elapsed
 from precedents.runtime.progress import tracked
+from precedents.views.beside import spread_of
 from precedents.views.shown import Render, Shown, shown
 
 __all__ = ["Audit", "Recommendation", "audit"]
@@ -64,6 +66,8 @@ def audit(
     memory: int | str | None = None,
     keep: str | Path | None = None,
     name: str | None = None,
+    loss: Any = None,
+    output: Place | None = None,
 ) -> Audit:
     """Puts the metrics on trial on this model, with the instances of `test` as cases.
 
@@ -71,9 +75,9 @@ def audit(
     class for the first and the first `k` precedents, identical instance and model randomization always;
     identical subclass when `subclasses` (finer labels of the training instances and of the cases) or
     `retrain` (trains such a model on merged classes, the same for the same seed) is given. `fresh`, `hidden`,
-    `vectorise`, `classes`, `render` and `memory` are as for `Trial.of` and `Explainer`. `afford` is how many
-    seconds explaining one case may take, `name` what the model is called. The rule of the recommendation is
-    in `audit.recommendation`.
+    `vectorise`, `classes`, `render`, `memory`, `loss` and `output` are as for `Trial.of` and `Explainer`.
+    `afford` is how many seconds explaining one case may take, `name` what the model is called. The rule of the
+    recommendation is in `audit.recommendation`.
 
     With a folder as `keep`, every finished piece of work is recorded there, and the same call goes on where
     it stopped; a folder of another model, other data or other settings is refused.
@@ -90,6 +94,8 @@ def audit(
         retrain=retrain,
         fresh=fresh,
         memory=memory,
+        loss=loss,
+        output=output,
     )
     k = checked_k(k, len(trial.evidence.train))
     reading = read(model)
@@ -127,6 +133,7 @@ def audit(
         recommendation=recommend(made["judgement"], made["portraits"], costs, afford),
         costs=costs,
         pictures=_pictures(trial, shown_cases, made["portraits"], render),
+        spread=spread_of(trial.evidence.train, render),
     )
 
 
@@ -254,6 +261,7 @@ def _settings(
         "retrain": trial.retrain is not None,
         "fresh": trial.fresh is not None,
         "vectorise": trial.evidence.model.vectorise is not None,
+        "loss": str(trial.evidence.model.loss),
     }
 
 

@@ -12,6 +12,7 @@ from precedents.criteria.model_randomization import ModelRandomization
 from precedents.errors import NotApplicable
 from precedents.metric import Metric, Relevance
 from precedents.model import Vectorise
+from precedents.outputs import Place
 from precedents.paper import METRICS
 from precedents.paper import metric as metric_of
 from precedents.runtime.cost import Estimate
@@ -32,6 +33,8 @@ def estimate(
     vectorise: Vectorise | None = None,
     k: int = 10,
     memory: int | str | None = None,
+    loss: Any = None,
+    output: Place | None = None,
 ) -> Estimate:
     """Time, memory and disk of `audit`, from a trial on a few instances; retraining is not counted."""
     trial = Trial.of(
@@ -43,6 +46,8 @@ def estimate(
         hidden=hidden,
         vectorise=vectorise,
         memory=memory,
+        loss=loss,
+        output=output,
     )
     wanted = [metric_of(each) for each in (METRICS if metrics is None else metrics)]
     laws = _laws(trial, None if criteria is None else list(criteria), k)

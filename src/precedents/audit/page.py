@@ -33,6 +33,7 @@ def report(audit: Audit, command: str) -> Report:
         costs=audit.costs,
         facts=audit.scope.facts,
         command=command,
+        spread=audit.spread,
         null=_null([each for each in outcomes.values() if isinstance(each, Result)]),
     )
 

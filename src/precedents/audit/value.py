@@ -67,6 +67,7 @@ class Audit:
     recommendation: Recommendation
     costs: Mapping[str, float] = field(default_factory=dict)  # measured seconds for one more case, by metric
     pictures: Mapping[tuple[str, int], Shown] = field(default_factory=dict, repr=False)  # of "case" or "train"
+    spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
 
     @property
     def metrics(self) -> list[str]:

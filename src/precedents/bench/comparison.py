@@ -32,7 +32,7 @@ ORDER = 0.8  # the rank correlation with the published column that is aimed at
 CLOSE = 0.03  # the difference of GC's identical class that is aimed at
 FAMILY = {"ekfac": "hessian", "lanczos": "hessian"}  # other ways to the same matrix
 STATUSES = ("agrees", "differs", "open", "missing")
-FISHER = "mean_gradient"  # the matrix of the published code
+RANK_ONE = {"kind=published": "code's", "kind=mean_gradient": "exact"}  # the published code's Fisher matrix
 
 
 @final

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from precedents.bench.comparison import CLOSE, FISHER, LIMIT, ORDER, STATUSES, Compared, Comparison
+from precedents.bench.comparison import CLOSE, LIMIT, ORDER, RANK_ONE, STATUSES, Compared, Comparison
 from precedents.bench.findings import Estimate, Findings
 from precedents.bench.published import CRITERIA, without_spread
 from precedents.bench.tables import counted, titled
@@ -230,8 +230,8 @@ def _fisher(comparison: Comparison) -> Grid:
     ]
     note = (
         "The empirical Fisher matrix (ours) above; then the published value; then ours with the matrix of the "
-        "published code: the outer product of the mean gradient, of rank one, there in float32 with a damping "
-        "below its rounding. ✓ agrees with the published value."
+        "published code, the outer product of the mean gradient: inverted in float32 with a damping below its "
+        "rounding, as there (code's), and in float64 (exact). ✓ agrees with the published value."
     )
     headings = ["setting", "metric", *(_lined(criterion) for criterion in CRITERIA.values())]
     title = "Fisher rows: the published code's matrix beside the correct one"
@@ -241,13 +241,18 @@ def _fisher(comparison: Comparison) -> Grid:
 def _matrices(each: Compared | None) -> Entry:
     if each is None or each.cell.published is None:
         return Entry(NONE)
-    theirs = [v for v in each.variants if FISHER in v.metric and v.criterion == each.criterion]
+    theirs = {
+        name: variant
+        for kind, name in RANK_ONE.items()
+        for variant in each.variants
+        if kind in variant.metric and variant.criterion == each.criterion
+    }
     under = [f"published {spread(each.cell.published.mean, each.cell.published.std)}"]
-    under += [f"code's {_ticked(variant.found, variant.agrees)}" for variant in theirs]
+    under += [f"{name} {_ticked(variant.found, variant.agrees)}" for name, variant in theirs.items()]
     agrees = each.status == "agrees"
-    verdict = "passed" if agrees else "weak" if any(variant.agrees for variant in theirs) else ""
+    verdict = "passed" if agrees else "weak" if any(variant.agrees for variant in theirs.values()) else ""
     text = _ticked(each.cell.ours, agrees)
-    return Entry(text, tuple(under), verdict, "; ".join(variant.metric for variant in theirs))
+    return Entry(text, tuple(under), verdict, "; ".join(variant.metric for variant in theirs.values()))
 
 
 def _ticked(found: Estimate | None, agrees: bool) -> str:

@@ -51,7 +51,7 @@ def explain(
             )
         explainer = Explainer(chosen.model, chosen.train, metric, **chosen.known_to(Explainer))
         if dry_run:
-            show_estimate(explainer.estimate(len(case)), as_json)
+            show_estimate(replace(explainer.estimate(len(case)), disk=0), as_json)
             return
         explanation = replace(explainer.explain(chosen.test.take(case).inputs, k), numbers=tuple(case))
         if html is not None:

@@ -14,6 +14,7 @@ from precedents.kernel import Kernel, joined
 from precedents.kind import read
 from precedents.metric import Metric, Relevance
 from precedents.model import Classifier, Vectorise
+from precedents.outputs import Place
 
 Retrain = Callable[[Examples, int], nn.Module]  # a training set with new labels, a seed -> a trained model
 Fresh = Callable[[int], nn.Module]  # a seed -> an untrained model
@@ -43,18 +44,28 @@ class Trial:
         retrain: Retrain | None = None,
         fresh: Fresh | None = None,
         memory: int | str | None = None,
+        loss: Any = None,
+        output: Place | None = None,
     ) -> "Trial":
         """A trial of the metrics on this model, with the instances of `test` as cases.
 
         `subclasses` are finer labels of the training instances and of the cases; `retrain` trains a
         model like this one on merged classes, for the identical subclass criterion; `fresh` makes an
-        untrained model of the same kind, where drawing each layer anew is not how the model starts.
+        untrained model of the same kind, where drawing each layer anew is not how the model starts. `loss` and
+        `output` are as for `Classifier.of`.
         """
         reading = read(model)
         train, test = reading.examples(train, "training set"), reading.examples(test, "test set")
         if not isinstance(model, Classifier):
-            hidden, vectorise = hidden or reading.hidden, vectorise or reading.vectorise
-            model = Classifier.of(reading.module, train, hidden=hidden, vectorise=vectorise, memory=memory)
+            model = Classifier.of(
+                reading.module,
+                train,
+                hidden=hidden or reading.hidden,
+                vectorise=vectorise or reading.vectorise,
+                memory=memory,
+                loss=loss,
+                output=output,
+            )
         checked_range(test.labels, model.classes, "test set")
         pair = None
         if subclasses is not None:
@@ -92,7 +103,7 @@ class Trial:
             if self.fresh is not None:
                 with torch.random.fork_rng(devices=[]):
                     made = self.fresh(seed)
-                drawn = Classifier.of(read(made).module, train, vectorise=model.vectorise).with_taps(model)
+                drawn = model.another(read(made).module, train)
             return Evidence(drawn, train)
 
         def trial() -> Trial:
@@ -109,6 +120,7 @@ class Trial:
         classes, retrain = self.evidence.model.classes, self.retrain
         if classes < 3:
             raise NotApplicable("Merging two classes into two leaves no subclasses.")
+        loss = self.evidence.model.loss.merged()
 
         def trial() -> Trial:
             train, groups = self.evidence.train, merge(classes, seed)
@@ -119,8 +131,7 @@ class Trial:
                 raise InputError(
                     f"retrain returned a {type(model).__name__}. Return the trained torch.nn.Module."
                 )
-            old = self.evidence.model
-            classifier = Classifier.of(read(model).module, merged_train, vectorise=old.vectorise).with_taps(old)
+            classifier = self.evidence.model.another(read(model).module, merged_train, loss)
             test = self.cases.relabelled(groups[self.truth])
             return Trial._of(Evidence(classifier, merged_train), test, (train.labels, self.truth))
 

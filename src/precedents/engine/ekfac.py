@@ -211,9 +211,9 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
         inputs = model.placed(batch.inputs)
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None  # type: ignore[assignment]
         with torch.enable_grad():
-            logits = fed(clone, inputs)
+            logits = model.outputs.logits(fed(clone, inputs), len(batch.labels))
         edges = [edge for _, edge in caught]
-        for cotangent in roots(model.checked_logits(logits.detach(), batch.indices)):
+        for cotangent in model.loss.roots(model.checked_logits(logits.detach(), batch.indices), batch.labels):
             largest = float(cotangent.abs().max())
             if largest == 0 or not edges:
                 continue
@@ -244,7 +244,7 @@ def corrected_eigenvalues(model: Classifier, train: Examples, basis: Basis) -> T
     total = torch.zeros(model.size, dtype=torch.double)
     size = min(plan.size, model.budget.rows(2 * model.size))
     for batch in _batches(train, size, "EK-FAC eigenvalues"):
-        for rows in plan.pulled_back(batch, roots, None):
+        for rows in plan.pulled_back(batch, roots(model, batch.labels), None):
             total += basis.squares(rows)
     return total / len(train)
 

@@ -1,8 +1,8 @@
 """Per-example gradients of the loss, as a residual of unit length pulled back through the network.
 
-The gradient of the cross entropy is J^T r with the residual r = softmax - onehot. The residual is made
-in float64 without cancellation and sent back at length one: so the gradients of a confident float32
-network, whose lengths may be 1e-20, keep all their digits.
+The gradient of a loss is J^T r with its derivatives by the logits, the residual r: softmax - onehot for the
+cross entropy. The residual is made in float64 without cancellation and sent back at length one: so the
+gradients of a confident float32 network, whose lengths may be 1e-20, keep all their digits.
 """
 
 import warnings
@@ -34,30 +34,6 @@ class SlowGradientsWarning(UserWarning):
     """Some gradients are computed by a slower road than a rule: the numbers are the same."""
 
 
-def residuals(logits: Tensor, labels: Tensor) -> Tensor:
-    """Softmax - onehot [b, c] in float64; the entry of the label is minus the sum of the others."""
-    probabilities = logits.double().softmax(dim=1).scatter(1, labels[:, None], 0.0)
-    return probabilities.scatter(1, labels[:, None], -probabilities.sum(dim=1, keepdim=True))
-
-
-def roots(logits: Tensor) -> list[Tensor]:
-    """C - 1 cotangents [b, c] whose outer products sum to diag p - p p^T, for the softmax p; no cancellation.
-
-    They are the columns of its Cholesky factor: column k spreads what class k takes from the later ones.
-    """
-    p = logits.double().softmax(dim=1)
-    tail = p.flip(1).cumsum(1).flip(1)  # tail[k] = p[k] + p[k + 1] + ...
-    columns = []
-    for k in range(p.shape[1] - 1):
-        rest = tail[:, k + 1 : k + 2]
-        column = torch.zeros_like(p)
-        column[:, k + 1 :] = torch.where(rest > 0, -p[:, k + 1 :] / rest, 0.0)
-        column[:, k] = 1
-        weight = torch.where(tail[:, k] > 0, p[:, k] * rest[:, 0] / tail[:, k], 0.0)
-        columns.append(column * weight.sqrt()[:, None])
-    return columns
-
-
 @torch.inference_mode(mode=False)
 def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None) -> Rows:
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
@@ -68,22 +44,27 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     blocks: list[Rows] = []
     for start in range(0, b, size):
         piece = _piece(batch, start, start + size)
-        cotangents = partial(_single_residual, piece.labels)
+        cotangents = partial(_single_residual, model, piece.labels)
         blocks += plan.pulled_back(piece, cotangents, columns, matrix[start : start + size])
     return Rows(matrix, torch.cat([block.scale for block in blocks]), joined_factors(blocks))
 
 
-def _single_residual(labels: Tensor, logits: Tensor) -> list[Tensor]:
-    return [residuals(logits, labels)]
+def _single_residual(model: Classifier, labels: Tensor, logits: Tensor) -> list[Tensor]:
+    return [model.loss.residuals(logits, labels)]
 
 
-def fisher_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
-    """Rows [b, parameters], c - 1 times, float64: their squares sum to the true Fisher of the instances."""
+def roots(model: Classifier, labels: Tensor) -> Cotangents:
+    """What the Gauss-Newton matrix of instances with these labels is pulled back from."""
+    return lambda logits: model.loss.roots(logits, labels)
+
+
+def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
+    """Rows [b, parameters], float64, whose squares sum to the instances' Gauss-Newton matrix."""
     plan = planned(model)
     size = plan.size
     for start in range(0, len(batch.labels), size):
         piece = _piece(batch, start, start + size)
-        for rows in plan.pulled_back(piece, roots, slice(0, model.size)):
+        for rows in plan.pulled_back(piece, roots(model, piece.labels), slice(0, model.size)):
             yield rows.dense()
 
 
@@ -366,7 +347,7 @@ def _by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
         def logits(values: dict[str, Tensor]) -> Tensor:
             arguments = mapped(lambda leaf: leaf[None], instance)
             args, kwargs = ((), arguments) if isinstance(arguments, dict) else (arguments, None)
-            return functional_call(model.module, values, args, kwargs)[0]
+            return model.outputs.logits(functional_call(model.module, values, args, kwargs), 1)[0]
 
         grads = vjp(logits, parameters)[1](unit)[0]
         return torch.cat([grads[name].flatten() for name in parameters])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from precedents.data import Examples
-from precedents.engine.gradients import fisher_rows, loss_gradients
+from precedents.engine.gradients import curvature_rows, loss_gradients
 from precedents.engine.rows import Rows
 from precedents.model import Classifier
 from precedents.runtime.memory import NUMBER
@@ -46,7 +46,7 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
 
 
 def fisher_matrix(model: Classifier, train: Examples) -> Tensor:
-    """The true Fisher (Gauss-Newton) matrix [p, p], float64, from c - 1 rows for each instance."""
+    """The Gauss-Newton matrix [p, p], float64: for the cross entropy, the true Fisher matrix."""
     p = model.size
     matrix = torch.zeros(p, p, dtype=torch.double)
     for rows in _gathered(model, train):
@@ -57,8 +57,8 @@ def fisher_matrix(model: Classifier, train: Examples) -> Tensor:
 
 
 def fisher_factor(model: Classifier, train: Examples) -> Tensor:
-    """The rows [n (c - 1), p] whose squares sum to n times the true Fisher, float64."""
-    factor = torch.empty(len(train) * (model.classes - 1), model.size, dtype=torch.double)
+    """The rows [n r, p], r for each instance, whose squares sum to n times that matrix, float64."""
+    factor = torch.empty(len(train) * model.loss.rank(model.classes), model.size, dtype=torch.double)
     start = 0
     for rows in _gathered(model, train):
         factor[start : start + len(rows)] = rows
@@ -67,11 +67,11 @@ def fisher_factor(model: Classifier, train: Examples) -> Tensor:
 
 
 def _gathered(model: Classifier, train: Examples) -> Iterator[Tensor]:
-    """The rows of the true Fisher in blocks large enough for a fast product."""
+    """The rows of the matrix in blocks large enough for a fast product."""
     size = model.budget.rows(model.size * model.classes)
     held: list[Tensor] = []
     for batch in tracked(train.batches(size), "Gauss-Newton", len(range(0, len(train), size))):
-        for rows in fisher_rows(model, batch):
+        for rows in curvature_rows(model, batch):
             held.append(rows)
             if sum(map(len, held)) >= 2 * BLOCK:
                 yield torch.cat(held)

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import cross_entropy
 
 from precedents.data import Batch, Examples
 from precedents.errors import InputError
@@ -16,7 +15,7 @@ ROWS = 64  # of the matrix at a time
 @gradients_on
 def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor:
     """The Hessian [p, p] of the mean loss, by differentiating its gradient entry by entry."""
-    model = model.doubled()
+    model = twice_differentiable(model).doubled()
     total = torch.zeros(model.size, model.size, dtype=torch.double)
     starts = range(0, model.size, ROWS)
     for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
@@ -27,24 +26,33 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
     return (total + total.T) / 2
 
 
+def twice_differentiable(model: Classifier) -> Classifier:
+    """The model, if its loss has second derivatives."""
+    logits = model.logits(model.sample).detach().cpu()
+    model.loss.curvature(logits, torch.zeros(len(logits), dtype=torch.long), 0)
+    return model
+
+
 def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tensor:
     """The Hessian [p, p] of a model whose trainable parameters are one Linear that gives the logits.
 
-    It is the mean of (diag p - p p^T) ⊗ a a^T, for the softmax p and what the Linear receives, a.
+    It is the mean of C ⊗ a a^T, for the second derivatives C of the loss by what the Linear returns, and for
+    what it receives, a.
     """
     if model.head is None:
         raise InputError("The closed form is for models whose trainable parameters are one final Linear.")
     head = model.module.get_submodule(model.head)
     assert isinstance(head, nn.Linear)
     c, d = head.out_features, head.in_features
+    first = model.classes - c  # one output for two classes is the second logit
     total = torch.zeros(c, d + 1, c, d + 1, dtype=torch.double)
     for batch in train.batches(size):
-        received, p = _head_input(model, head, batch)
+        received, logits = _head_input(model, head, batch)
         a = torch.cat([received, torch.ones(len(received), 1, dtype=torch.double)], dim=1)
         for k in range(c):
+            row = model.loss.curvature(logits, batch.labels, first + k)[:, first:]
             for j in range(k + 1):
-                weight = p[:, k] * (float(k == j) - p[:, j])
-                total[k, :, j] += (a * weight[:, None]).T @ a / len(train)
+                total[k, :, j] += (a * row[:, j : j + 1]).T @ a / len(train)
     for k in range(c):
         for j in range(k):
             total[j, :, k] = total[k, :, j].T
@@ -54,7 +62,7 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
 def _batch_gradient(model: Classifier, batch: Batch) -> Tensor:
     """The gradient [p] of the batch's summed loss, with its graph."""
     logits = model.logits(batch.inputs)
-    loss = cross_entropy(logits, batch.labels.to(logits.device), reduction="sum")
+    loss = model.loss(logits, batch.labels).sum()
     parts = torch.autograd.grad(
         loss, list(model.parameters.values()), create_graph=True, materialize_grads=True
     )
@@ -81,7 +89,7 @@ def _rows(model: Classifier, gradient: Tensor, start: int) -> Tensor:
 
 @torch.no_grad()
 def _head_input(model: Classifier, head: nn.Linear, batch: Batch) -> tuple[Tensor, Tensor]:
-    """What the head receives [b, d], and the softmax [b, c], float64."""
+    """What the head receives [b, d], and the logits [b, c], float64."""
     received: list[Tensor] = []
 
     def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
@@ -89,10 +97,10 @@ def _head_input(model: Classifier, head: nn.Linear, batch: Batch) -> tuple[Tenso
 
     handle = head.register_forward_pre_hook(before, with_kwargs=True)
     try:
-        p = model.finite_logits(batch).softmax(dim=1)
+        logits = model.finite_logits(batch)
     finally:
         handle.remove()
-    return received[0].double().cpu(), p
+    return received[0].double().cpu(), logits
 
 
 def _in_parameter_order(head: nn.Linear, blocks: Tensor) -> Tensor:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import cross_entropy
 
 from precedents.data import Batch, Examples
 from precedents.engine.gradients import planned
+from precedents.engine.hessian import twice_differentiable
 from precedents.model import Classifier
 from precedents.runtime.memory import NUMBER
 from precedents.runtime.progress import tracked
@@ -32,7 +32,7 @@ class Eigenpairs:
 def hessian_product(model: Classifier, train: Examples, vectors: Tensor) -> Tensor:
     """H v for each row v [k, p], with the Hessian H of the mean training loss; exact, in float64."""
     size = planned(model).size
-    return _product(model.doubled(), train, vectors.double(), size)
+    return _product(twice_differentiable(model).doubled(), train, vectors.double(), size)
 
 
 def hessian_eigenpairs(model: Classifier, train: Examples, rank: int) -> Eigenpairs:
@@ -43,7 +43,7 @@ def hessian_eigenpairs(model: Classifier, train: Examples, rank: int) -> Eigenpa
     model.budget.required(
         NUMBER * p * (steps + 2 * rank), f"A Lanczos basis of {steps} vectors", "Use a smaller rank."
     )
-    doubled = model.doubled()
+    doubled = twice_differentiable(model).doubled()
     return lanczos(lambda v: _product(doubled, train, v[None], size)[0], p, rank, steps)
 
 
@@ -111,7 +111,7 @@ def _batch_products(model: Classifier, batch: Batch, vectors: Tensor) -> Iterato
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # the attention that can be differentiated twice
         logits = model.logits(batch.inputs)
         model.checked_logits(logits.detach(), batch.indices)
-        loss = cross_entropy(logits, batch.labels.to(logits.device), reduction="sum")
+        loss = model.loss(logits, batch.labels).sum()
         gradient = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
     counts = [p.numel() for p in parameters]
     for vector in vectors:

@@ -20,8 +20,9 @@ from precedents.engine import rules
 from precedents.engine.parts import Dense, Part
 from precedents.engine.rules._rule import Pass, Recorder, Rule, Sink
 from precedents.errors import InputError
-from precedents.inputs import Inputs, fed, leaves
+from precedents.inputs import Inputs, count, fed
 from precedents.model import Classifier
+from precedents.outputs import Outputs
 from precedents.registry import Registry
 
 RULES: Registry[Rule] = Registry("rule", rules)
@@ -36,6 +37,7 @@ class Recording:
     recorder: Recorder
     uncovered: tuple[str, ...]  # the types of modules whose parameters no rule covers
     copies: Mapping[tuple[str, str], tuple[int, ...]]  # parameters given as copies, by module and name
+    outputs: Outputs
     lock: Any = field(default_factory=RLock, repr=False)
 
     def passes(
@@ -47,10 +49,10 @@ class Recording:
         """
         with self.lock:
             running = self.recorder.running = Pass()
-            self.recorder.instances = len(next(leaves(inputs)))
+            self.recorder.instances = count(inputs)
             try:
                 with torch.inference_mode(mode=False), torch.enable_grad():
-                    logits = fed(self.clone, inputs)
+                    logits = self.outputs.logits(fed(self.clone, inputs), count(inputs))
             except BaseException:
                 running.close()
                 raise
@@ -78,7 +80,7 @@ def recording(model: Classifier, check: Check | None = None, like: Recording | N
     shared = [*model.module.parameters(), *model.module.buffers()]
     clone = deepcopy(model.module, {id(tensor): tensor for tensor in shared})
     recorder = Recorder()
-    draft = Recording(clone, recorder, (), {})
+    draft = Recording(clone, recorder, (), {}, model.outputs)
     copies: dict[tuple[str, str], tuple[int, ...]] = {}
     uncovered: list[str] = []
     for name, module in _ruled(clone, recorder):
@@ -97,7 +99,7 @@ def recording(model: Classifier, check: Check | None = None, like: Recording | N
         if left:
             uncovered.append(type(module).__name__)
             _hook(module, recorder, partial(_by_vmap, model.module.get_submodule(name), left))
-    return Recording(clone, recorder, tuple(uncovered), copies)
+    return Recording(clone, recorder, tuple(uncovered), copies, model.outputs)
 
 
 def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:

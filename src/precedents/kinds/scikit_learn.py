@@ -55,6 +55,7 @@ def scikit_learn(model: Any) -> Reading | None:
         originals=fitted.originals,
         numbered=partial(fitted.numbered, what="cases"),
         classes=[str(name) for name in fitted.classes],
+        name=type(last).__name__,
         render=fitted.render,
     )
 

@@ -107,10 +107,10 @@ def coordinate_kernels(
             block = inverse.coordinates(rows.dense())
             yield block, (block.square() if weights is None else block.square() * weights).sum(dim=1)
 
-    fits = evidence.model.budget.keeps(NUMBER * len(evidence.train) * evidence.width(features))
+    fits = NUMBER * len(evidence.train) * evidence.width(features) <= evidence.room
     key = ("coordinates", inverse, features)
-    source = evidence.once(key, lambda: list(blocks())) if fits or key in evidence.kept else blocks()
-    for block, train_sq in source:
+    found = evidence.kept.blocks(key, lambda last: blocks() if last is None else (), lambda _: fits)
+    for block, train_sq in found:
         yield Kernel(weighed @ block.T, case_sq, train_sq, inverse.definite)
 
 
@@ -211,14 +211,15 @@ class LowRankPlusRidge:
     """(ridge I + U^T U)^-1 by the Woodbury identity, for U of shape [r, d] with r < d."""
 
     factor: Tensor = field(repr=False)  # U
+    inner: Tensor = field(repr=False)  # the Cholesky factor of U U^T + ridge I [r, r]
     ridge: float
     kind: str
     definite = True
 
-    @cached_property
-    def inner(self) -> Tensor:
-        """The Cholesky factor of U U^T + ridge I [r, r]."""
-        return damped_root(self.factor @ self.factor.T, self.ridge)
+    @classmethod
+    def of(cls, factor: Tensor, ridge: float, kind: str) -> "LowRankPlusRidge":
+        """From U."""
+        return cls(factor, damped_root(factor @ factor.T, ridge), ridge, kind)
 
     @cached_property
     def description(self) -> Description:

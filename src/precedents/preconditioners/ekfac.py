@@ -40,7 +40,10 @@ class InverseEKFAC:
         model, n = evidence.model, len(evidence.train)
         side = max(sum(p.shape[:1]) + p.numel() // max(1, len(p)) for p in model.parameters.values() if p.ndim)
         rotations = 2.0 * model.size * side * (n * model.classes + m)
-        return Cost(rotations + 2.0 * n * m * model.size, 2 * model.classes, 4 * NUMBER * model.size)
+        own = NUMBER * model.size
+        return Cost(
+            rotations + 2.0 * n * m * model.size, 2 * model.classes, 4 * own, disk=3 * own, weighed=True
+        )
 
 
 @dataclass(frozen=True, eq=False)

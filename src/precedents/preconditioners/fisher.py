@@ -10,7 +10,7 @@ from torch import Tensor
 from precedents.data import Examples
 from precedents.engine.gram import exact_products, fisher_factor, fisher_matrix, gradient_gram
 from precedents.engine.rows import joined
-from precedents.errors import InputError, NumericalError
+from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
 from precedents.kernel import Kernel
@@ -55,11 +55,16 @@ class InverseFisher:
         """The inverse in the primal or the dual, whichever is smaller."""
         n, p = len(evidence.train), evidence.model.size
         if self.kind == "true":
+            if not evidence.model.loss.likelihood:
+                raise NotApplicable(
+                    "The true Fisher matrix belongs to a likelihood, which a loss with weights, smoothing or a "
+                    "form of its own is not. Use fisher(kind=empirical) or hessian(kind=gauss_newton)."
+                )
             return true_fisher(evidence, self.damping, "true Fisher")
         if self.kind == "mean_gradient":
             mean = _mean_gradient(evidence)[None]
             ridge = absolute(self.damping, float(mean.square().sum()) / p)
-            return LowRankPlusRidge(mean, ridge, "mean gradient Fisher")
+            return LowRankPlusRidge.of(mean, ridge, "mean gradient Fisher")
         if self.kind == "published":
             return _published(evidence, self.damping)
         if p <= n:
@@ -68,7 +73,9 @@ class InverseFisher:
             return whole(matrix, self.damping, "empirical Fisher")
         gram = evidence.once("gram", lambda: gradient_gram(evidence.model, evidence.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
-        return Dual(gram, damped_root(gram.clone(), n * ridge), ridge, p, evidence)
+        root = damped_root(gram.clone(), n * ridge)
+        squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
+        return Dual(root, squares, ridge, p, evidence)
 
     def cost(self, evidence: Evidence, m: int) -> Cost:
         """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
@@ -80,8 +87,10 @@ class InverseFisher:
         if self.kind == "published":
             return Cost(flops=2.0 * p**3 + 2.0 * (n + m) * p * p, passes=1, bytes=2 * NUMBER * p * p)
         if p <= n:
-            return Cost(flops=2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, bytes=3 * NUMBER * p * p)
-        return Cost(flops=n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, passes=1, bytes=3 * NUMBER * n * n)
+            flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, NUMBER * p * p
+            return Cost(flops, bytes=3 * square, disk=square, weighed=True)
+        flops, square = n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, NUMBER * n * n
+        return Cost(flops, passes=1, bytes=3 * square, disk=square)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +100,8 @@ class Dual:
     With S = T + n ridge I, the kernel of a case's products c = G a with the training set is n c^T S^-1.
     """
 
-    gram: Tensor = field(repr=False)  # T [n, n]
-    root: Tensor = field(repr=False)  # the Cholesky factor of S
+    root: Tensor = field(repr=False)  # the Cholesky factor of S [n, n]
+    squares: Tensor = field(repr=False)  # of the training instances: the diagonal of n T S^-1
     ridge: float
     size: int
     evidence: Evidence = field(repr=False)
@@ -101,7 +110,7 @@ class Dual:
     @property
     def description(self) -> Description:
         """With the smallest eigenvalue exact, the largest by power iteration."""
-        inner = self.root / len(self.gram) ** 0.5
+        inner = self.root / len(self.root) ** 0.5
         return low_rank_description("empirical Fisher", self.size, self.ridge, inner)
 
     def solve(self, rows: Tensor) -> Tensor:
@@ -113,17 +122,12 @@ class Dual:
 
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """From the products of the cases with the training set, without forming anything of length p."""
-        n = len(self.gram)
         case = joined([rows for _, rows in evidence.rows(features, cases)])
         blocks = [exact_products(case, rows) for _, rows in evidence.train_rows(features)]
         products = torch.cat(blocks, dim=1)  # [m, n]
         inside = torch.cholesky_solve(products.T, self.root).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
-
-        def train_squares() -> Tensor:
-            return n * torch.cholesky_solve(self.gram, self.root).diagonal().clone()
-
-        yield Kernel(n * inside, case_sq, evidence.once(("squares", self), train_squares))
+        yield Kernel(len(self.root) * inside, case_sq, self.squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +185,7 @@ def _mean_gradient(evidence: Evidence) -> Tensor:
 
 
 def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
-    """The expected outer product of gradients over the model's own labels; the Gauss-Newton matrix."""
+    """The Gauss-Newton matrix: of cross entropy, the mean gradient square over the model's own labels."""
     model, train = evidence.model, evidence.train
     n, p = len(train), model.size
     primal, dual = true_fisher_bytes(evidence)
@@ -191,27 +195,30 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
         "Use fewer training instances, a Fisher metric, or cosine:gradient/ekfac.",
     )
     if primal <= dual:
-        if not model.budget.keeps(NUMBER * p * p):
+        if NUMBER * p * p > model.budget.kept(streamed=False):
             return whole(fisher_matrix(model, train), damping, kind)
         matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
     factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
-    return LowRankPlusRidge(factor, absolute(damping, float(factor.square().sum()) / p), kind)
+    return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum()) / p), kind)
 
 
 def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
     """In the smaller of the primal and the dual."""
     model, n = evidence.model, len(evidence.train)
-    rows, p = n * (model.classes - 1), model.size
+    rank, p = model.loss.rank(model.classes), model.size
+    rows = n * rank
     primal, dual = true_fisher_bytes(evidence)
     small, large = (p, rows) if primal <= dual else (rows, p)
     flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
-    return Cost(flops=flops, passes=model.classes - 1, bytes=min(primal, dual))
+    disk = NUMBER * (p * p if primal <= dual else rows * (p + rows + n))
+    return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, weighed=primal <= dual)
 
 
 def true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:
     """In the primal and in the dual."""
-    rows, p = len(evidence.train) * (evidence.model.classes - 1), evidence.model.size
+    model = evidence.model
+    rows, p = len(evidence.train) * model.loss.rank(model.classes), model.size
     return 2 * NUMBER * p * p, NUMBER * (rows * p + 2 * rows * rows)
 
 

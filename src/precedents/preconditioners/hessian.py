@@ -68,10 +68,9 @@ class InverseHessian:
         if kind == "gauss_newton" and not _closed(evidence):
             return true_fisher_cost(evidence, m)
         applied = 2.0 * (n + m) * p * p
-        if model.head is not None:
-            return Cost(flops=n * p * p + p**3 / 3 + applied, passes=1, bytes=_dense_bytes(p))
-        solved = 10.0 * p**3 + applied
-        return Cost(flops=solved, passes=4 * p, bytes=_dense_bytes(p))
+        closed = model.head is not None
+        flops, passes = (n * p * p + p**3 / 3 + applied, 1) if closed else (10.0 * p**3 + applied, 4 * p)
+        return Cost(flops, passes, _dense_bytes(p), disk=NUMBER * p * p, weighed=True)
 
     def chosen(self, evidence: Evidence) -> Kind:
         """The kind that was asked for; for "auto" the first of the three that is affordable."""

@@ -62,7 +62,8 @@ class InverseLanczos:
         n, p = len(evidence.train), evidence.model.size
         steps = min(p, 2 * self.rank + 20)
         flops = 4.0 * p * steps * steps + 4.0 * p * self.rank * (n + m) + 2.0 * n * m * p
-        return Cost(flops, passes=6 * steps, bytes=NUMBER * p * 2 * steps)
+        pairs = NUMBER * self.rank * (p + n)
+        return Cost(flops, passes=6 * steps, bytes=NUMBER * p * 2 * steps, disk=pairs, weighed=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,8 @@ class Cost:
     flops: float = 0.0  # multiplications and additions in float64
     passes: float = 0.0  # forward and backward passes over the training set
     bytes: int = 0
+    disk: int = 0  # bytes of the result, if it is saved
+    weighed: bool = False  # whether the training set is then saved as the result weighs it, in float64
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from precedents.errors import BudgetError, InputError
 
 NUMBER = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-KEPT = 2**30  # bytes of features that are kept for the next question, at most
+KEPT = 2**30  # bytes of features that are kept for the next question, at most,
+FEWER = 2**25  # and of those of a set that is streamed, whose size should not be felt
 BLOCK = 31 * 2**20  # bytes of a block of features: the allocator gives the same memory again up to here
 ROOM = 2**20  # bytes from which on memory is worth using again
 ENOUGH = 128  # rows of a block that make a matrix product fast
@@ -56,9 +57,9 @@ class Budget:
         enough = min(ENOUGH, max(FEW, BULK // row))
         return max(1, min(MOST, max(enough, block), self.bytes // (8 * row)))
 
-    def keeps(self, count: int) -> bool:
-        """Whether features of so many bytes are kept for the next question."""
-        return count <= min(KEPT, self.bytes // 4)
+    def kept(self, streamed: bool) -> int:
+        """Bytes of features that are kept for the next question: few of a streamed set without a budget."""
+        return min(FEWER if streamed and self.given is None else KEPT, self.bytes // 4)
 
     def required(self, count: int, what: str, instead: str) -> None:
         """Refuses work that needs more bytes than there are."""

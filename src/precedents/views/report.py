@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from importlib.resources import files
@@ -10,10 +10,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from precedents.views import figures
+from precedents.views.beside import spreads
 from precedents.views.sheet import Cell
 from precedents.views.shown import visible
 from precedents.views.svg import inline
-from precedents.views.tiles import Album, Tile, spreads
+from precedents.views.tiles import Album, Tile
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -79,6 +80,7 @@ class Report:
     facts: Mapping[str, str]  # settings, versions, fingerprints
     command: str = ""  # that makes this page again
     null: float | None = None  # half the interval around zero of correlations that mean nothing
+    spread: Mapping[str, float] = field(default_factory=dict)  # of the training set's columns, if it is a table
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def html(report: Report) -> str:
             inapplicable=_inapplicable(report.rows),
             drawings={name: _drawn(name, *drawing) for name, drawing in _drawings(report, columns).items()},
             hubs=_grouped(report.hubs, album),
-            examples=[_example(example, album) for example in report.examples],
+            examples=[_example(example, album, report.spread) for example in report.examples],
             pictures=album.pictures,  # by now it holds those of the hubs and the examples
             styles=Markup(folder.joinpath("report.css").read_text("utf-8")),  # noqa: S704 (a file of the package)
             script=Markup(script),  # noqa: S704 (a file of the package)
@@ -200,9 +202,9 @@ def _grouped(hubs: Sequence[Hub], album: Album) -> dict[str, list[tuple[Hub, Til
     return grouped
 
 
-def _example(example: Example, album: Album) -> dict[str, Any]:
+def _example(example: Example, album: Album, spread: Mapping[str, float]) -> dict[str, Any]:
     beside = example.case.picture
-    spread = spreads([beside, *(cell.picture for strip in example.strips.values() for cell in strip)])
+    spread = spread or spreads(cell.picture for strip in example.strips.values() for cell in strip)
     return {
         "right": example.right,
         "case": album.alone(example.case),

@@ -4,7 +4,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
+Channels = Literal["first", "last"]
+CHANNELS: tuple[str, ...] = get_args(Channels)
 
 # Control characters but tab and newlines, marks that turn the direction of a text, halves of letters.
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -49,18 +51,32 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
 
 
 def _picture(array: "Tensor") -> "np.ndarray[Any, Any]":
+    image = unit(channels_last(array))
+    return (image if image.shape[-1] == 3 else image.mean(dim=-1)).numpy()
+
+
+def channels_last(array: "Tensor", channels: Channels | None = None) -> "Tensor":
+    """An image as [h, w, c]; without a word on them, the channels are the axis that has 1 or 3 entries."""
     while array.ndim > 3:
         array = array[0]
-    if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[-1] not in (1, 3):
-        array = array.permute(1, 2, 0)  # channels first, as networks take them
-    if array.ndim == 3 and array.shape[-1] != 3:
-        array = array.float().mean(dim=-1) if array.shape[-1] in (1, 2, 4) else array.float().mean(dim=0)
-    low, high = float(array.min()), float(array.max())
-    if not array.is_floating_point():
+    if array.ndim < 3:
+        return array[..., None]
+    sizes = array.shape
+    if channels is None:
+        last = sizes[-1] in (1, 3) or (sizes[0] not in (1, 3) and sizes[-1] in (2, 4))
+        channels = "last" if last else "first"
+    return array if channels == "last" else array.permute(1, 2, 0)
+
+
+def unit(image: "Tensor") -> "Tensor":
+    """Numbers within 0..1: bytes by 255; others as they are, or from the smallest to the largest."""
+    values = image.double().nan_to_num()
+    low, high = float(values.min()), float(values.max())
+    if not image.is_floating_point():
         low, high = 0.0, 255.0 if high > 1 else 1.0
     elif low >= 0 and high <= 1:
         low, high = 0.0, 1.0
-    return ((array.double() - low) / max(high - low, 1e-12)).clamp(0, 1).numpy()
+    return ((values - low) / max(high - low, 1e-12)).clamp(0, 1)
 
 
 def as_png(picture: "np.ndarray[Any, Any]") -> str:

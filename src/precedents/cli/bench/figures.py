@@ -22,7 +22,6 @@ def figures(
     What is not recorded yet is left out.
 
     Examples:
-      $ precedents bench figures --settings digits/logreg
       $ precedents bench figures --records results --out pages --settings digits/logreg
 
     """

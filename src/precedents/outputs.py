@@ -1,0 +1,109 @@
+"""Where a module's output has its logits, and how they become one for each class.
+
+Modules return a tensor, or tuples, lists, dicts and objects with tensors in them. One output for two classes is
+the logit z of the second: the logits are then (0, z), whose cross entropy is the binary one of z.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from precedents.errors import InputError, UnknownNameError
+
+Place: TypeAlias = str | int  # a key or an attribute; a position
+Form = Literal["logits", "logit", "probability"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """How logits [b, classes] are read from what a module returns."""
+
+    place: Place | None = None  # none: the output is the tensor itself
+    form: Form = "logits"
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one output for two classes."""
+        return self.form != "logits"
+
+    def logits(self, output: Any, count: int) -> Tensor:
+        """The logits of so many instances, or an error that says what came instead."""
+        value = output if self.place is None else _parts(output).get(self.place)
+        if not isinstance(value, Tensor) or _form(value, count) is None:
+            raise _refusal(output, count)
+        if not self.single:
+            return value
+        value = value.reshape(count, 1)
+        if self.form == "probability":
+            value = torch.special.logit(value, eps=torch.finfo(value.dtype).eps)
+        return torch.cat([torch.zeros_like(value), value], dim=1)
+
+
+def outputs_of(output: Any, count: int, given: Place | None = None) -> Outputs:
+    """Where the logits are: where `given` says, under the name "logits", or in the one tensor [b, classes]."""
+    if isinstance(output, Tensor):
+        if given is not None:
+            raise InputError(f"output is {given!r}, but the model returns one tensor. Leave output out.")
+        parts: dict[Place | None, Any] = {None: output}
+    else:
+        parts = dict(_parts(output))
+    if given is not None and given not in parts:
+        raise UnknownNameError("output of the model", str(given), map(str, parts))
+    named = given if given is not None else "logits" if "logits" in parts else None
+    if named is not None:
+        parts = {named: parts[named]}
+    forms = {place: _form(value, count) for place, value in parts.items() if isinstance(value, Tensor)}
+    for form in ("logits", "logit"):
+        places = [place for place, found in forms.items() if found == form]
+        if len(places) == 1:
+            return Outputs(places[0], "logits" if form == "logits" else "logit")
+        if places:
+            raise InputError(
+                f"The model returns {_described(output)}: the logits could be "
+                f"{' or '.join(map(repr, places))}. Say which: output={places[0]!r}."
+            )
+    raise _refusal(output if named is None else parts[named], count)
+
+
+def _form(value: Tensor, count: int) -> Form | None:
+    """What a tensor could be to a classifier of so many instances."""
+    if not value.is_floating_point() or value.ndim not in (1, 2) or len(value) != count:
+        return None
+    return "logit" if value.ndim == 1 or value.shape[1] == 1 else "logits" if value.shape[1] > 1 else None
+
+
+def _parts(output: Any) -> dict[Place | None, Any]:
+    """What an output is made of, by key, attribute or position."""
+    if isinstance(output, Mapping):
+        return dict(output)
+    if hasattr(output, "_asdict"):
+        return dict(output._asdict())
+    if isinstance(output, (tuple, list)):
+        return dict(enumerate(output))
+    return dict(getattr(output, "__dict__", {}))
+
+
+def _described(output: Any) -> str:
+    if isinstance(output, Tensor):
+        return str(tuple(output.shape))
+    parts = {place: value for place, value in _parts(output).items() if isinstance(value, Tensor)}
+    inside = ", ".join(f"{place!r}: {tuple(value.shape)}" for place, value in parts.items())
+    return f"a {type(output).__name__}" + (f" with {inside}" if inside else " without tensors")
+
+
+def _refusal(output: Any, count: int) -> InputError:
+    if isinstance(output, Tensor) and output.ndim == 3 and len(output) == count:
+        return InputError(
+            f"The model returns {_described(output)} for {count} instance(s): logits for each of "
+            f"{output.shape[1]} positions, as models that generate or tag texts do. An explanation is of one "
+            "decision: use a classification head, or wrap the model so that it returns the logits of the one "
+            f"position in question, [{count}, {output.shape[2]}], with its token as the label."
+        )
+    return InputError(
+        f"The model returns {_described(output)} for {count} instance(s). A classifier returns logits "
+        f"[{count}, classes], or [{count}] or [{count}, 1] for two classes; as they are, or in a tuple, a dict "
+        "or an object as its 'logits': wrap it in a module that does."
+    )

@@ -1,0 +1,119 @@
+"""What turns an instance into what a person sees, to be passed as `render`: images, texts, tables."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from precedents.errors import InputError
+from precedents.inputs import Inputs, leaves
+from precedents.views.shown import CHANNELS, Channels, Render, channels_last, unit
+
+Words: TypeAlias = Sequence[str] | Mapping[int, str] | Callable[[list[int]], str] | Any
+
+
+def images(mean: Any = None, std: Any = None, channels: Channels | None = None) -> Render:
+    """Images as they were before `(x - mean) / std`: one number for all channels or one for each.
+
+    `channels` are the "first" or the "last" axis; without it, the one that has 1 or 3 entries. Without mean and
+    std, values outside of 0..1 are scaled so that the smallest is black and the largest white.
+    """
+    if channels not in (None, *CHANNELS):
+        raise InputError(f"channels is {channels!r}. Use one of: {', '.join(CHANNELS)}; or leave it out.")
+    return Images(_numbers(mean, "mean"), _numbers(std, "std"), channels)
+
+
+def texts(words: Words) -> Render:
+    """Token numbers as a text: by a vocabulary, a tokenizer that decodes, or a function of a list of numbers.
+
+    An empty word is not shown: let it be that of the padding.
+    """
+    return Texts(words)
+
+
+def tables(columns: Sequence[str], mean: Any = None, std: Any = None) -> Render:
+    """Table rows with the names of their columns, as they were before `(x - mean) / std`."""
+    return Tables(tuple(map(str, columns)), _numbers(mean, "mean"), _numbers(std, "std"))
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Renders pictures."""
+
+    mean: Tensor | None
+    std: Tensor | None
+    channels: Channels | None
+
+    def __call__(self, instance: Inputs) -> Tensor:
+        """Colours [h, w, 3] within 0..1; white is 1."""
+        image = channels_last(next(leaves(instance)).detach().cpu(), self.channels)
+        if self.mean is None and self.std is None:
+            image = unit(image)
+        else:
+            image = _undone(image, self.mean, self.std, "channels")
+            bytes = any(part is not None and bool((part > 1).any()) for part in (self.mean, self.std))
+            image = (image / 255 if bytes else image).clamp(0, 1)
+        return image if image.shape[-1] == 3 else image.mean(dim=-1, keepdim=True).expand(-1, -1, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Renders texts."""
+
+    words: Words
+
+    def __call__(self, instance: Inputs) -> str:
+        """The words with spaces between, or what the function says."""
+        numbers = next(leaves(instance)).flatten().tolist()
+        decode = getattr(self.words, "decode", self.words)
+        if callable(decode):
+            return str(decode(numbers))
+        return " ".join(filter(None, map(self._word, numbers)))
+
+    def _word(self, number: int) -> str:
+        words: Any = self.words
+        if not (number in words if isinstance(words, Mapping) else number in range(len(words))):
+            raise InputError(f"Token {number} has no word; there are {len(words)}. Pass the whole vocabulary.")
+        return str(words[number])
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Renders table rows."""
+
+    columns: tuple[str, ...]
+    mean: Tensor | None
+    std: Tensor | None
+
+    def __call__(self, instance: Inputs) -> dict[str, Any]:
+        """The values by the names of their columns."""
+        row = next(leaves(instance)).detach().cpu().flatten()
+        if len(row) != len(self.columns):
+            raise InputError(
+                f"A row has {len(row)} values, but {len(self.columns)} columns are named. Name each."
+            )
+        if self.mean is not None or self.std is not None:
+            row = _undone(row, self.mean, self.std, "columns")
+        return dict(zip(self.columns, row.tolist(), strict=True))
+
+
+def _undone(values: Tensor, mean: Tensor | None, std: Tensor | None, what: str) -> Tensor:
+    """Values * std + mean along the last axis."""
+    for name, part in (("mean", mean), ("std", std)):
+        if part is not None and len(part) not in (1, values.shape[-1]):
+            count = f"{name} has {len(part)} numbers, but there are {values.shape[-1]} {what}"
+            raise InputError(f"{count}. Pass one for each, or one for all.")
+    scaled = values.double() if std is None else values.double() * std
+    return scaled if mean is None else scaled + mean
+
+
+def _numbers(values: Any, what: str) -> Tensor | None:
+    """One number or several as a vector."""
+    if values is None:
+        return None
+    try:
+        return torch.as_tensor(values, dtype=torch.double).flatten()
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{what} is {values!r}. Pass a number, or one for each.") from None
