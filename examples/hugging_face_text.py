@@ -70,8 +70,6 @@ classifier = pipeline("text-classification", model=model, tokenizer=tokenizer)
 explainer = pr.Explainer(classifier, train)
 explanation = explainer.explain("after the long race a good lunch", k=5)
 print(explanation)
-for precedent in explanation.precedents():
-    print(f"{precedent.score:+.3f}", train[precedent.index]["text"])
 explanation.plot()
 
 # %% Should you believe it?

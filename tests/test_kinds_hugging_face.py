@@ -1,5 +1,6 @@
 import copy
 import json
+import re
 
 import hugging
 import numpy as np
@@ -22,8 +23,8 @@ from transformers import (
     GPT2ForSequenceClassification,
     GPT2LMHeadModel,
     TextClassificationPipeline,
+    ViTImageProcessor,
 )
-from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
 import precedents as pr
 from precedents.caution import DUPLICATE
@@ -124,6 +125,22 @@ def test_blocks_that_are_padded_to_different_lengths_give_the_same(tokenizer) ->
     assert torch.allclose(many.scores(train), one.scores(train), rtol=0, atol=1e-6)
 
 
+def test_little_is_kept_of_what_is_read_from_a_file(bert, rows) -> None:
+    ids = hugging.encoded("bert", rows)
+    found = [read(bert).examples(data, "training set").streamed for data in (ids, Dataset.from_list(ids))]
+    assert found == [False, True]
+
+
+def test_a_saved_explainer_answers_as_before(bert, tokenizer, rows, tmp_path) -> None:
+    pair, case = (bert, tokenizer), "the coach and a storm"
+    explainer = pr.Explainer(pair, rows, "cos_fisher")
+    explainer.save(tmp_path / "kept")
+    loaded = pr.Explainer.load(tmp_path / "kept", pair, Dataset.from_list(rows))
+    assert torch.equal(loaded.scores(case), explainer.scores(case))
+    with pytest.raises(pr.StaleError):
+        pr.Explainer.load(tmp_path / "kept", pair, [*rows[:-1], {"text": "fog", "label": 2}])
+
+
 def test_plans_are_made_for_the_longest_texts(bert) -> None:
     lengths = [3, 9, 4, 12, 9]
     train = [{"input_ids": [5] * length, "label": 0} for length in lengths]
@@ -150,8 +167,8 @@ def test_hidden_layers_are_means_over_tokens_and_what_the_head_receives(name, mo
     evidence = pr.Explainer((model, tokenizer), rows, "cos_last").relevance.evidence
     blocks, head = evidence.model.hidden(evidence.train.take([0, 1]).inputs)
     for i in range(2):
-        ids = torch.tensor([tokenizer(rows[i]["text"])["input_ids"]])
-        states = model(input_ids=ids, output_hidden_states=True).hidden_states
+        inputs = tokenizer(rows[i]["text"], return_tensors="pt")
+        states = model(**inputs, output_hidden_states=True).hidden_states
         assert torch.allclose(blocks[i], torch.cat([state[0].mean(dim=0) for state in states]))
         received = states[-1][:, -1] if name == "gpt2" else model.bert.pooler(states[-1])
         assert torch.allclose(head[i], received[0])
@@ -212,15 +229,16 @@ def test_every_way_to_ask_gives_the_same(bert, tokenizer, rows) -> None:
     for x in single:
         assert torch.allclose(explainer.scores(x), wanted[:1], rtol=0, atol=1e-9)
     assert explainer.explain(sentences[0], k=1, labels=2).predictions.tolist() == [2]
+    assert explainer.explain(sentences, k=1, labels=["food", "sport"]).predictions.tolist() == [2, 1]
 
 
 def test_an_explanation_of_a_text_prints_plots_and_exports(bert, tokenizer, rows) -> None:
     explanation = pr.Explainer((bert, tokenizer), rows).explain("some goal was qwxyz", k=3)
-    assert "predicted sport, because of" in str(explanation)
+    assert 'predicted sport for "some goal was [UNK]", because of' in str(explanation)
     page = explanation.to_html()
     found = explanation.precedents()[0]
     assert "some goal was [UNK]" in page
-    assert rows[found.index]["text"] in page
+    assert rows[found.index]["text"] in re.sub("</?b>", "", page)  # shared words are marked
     assert not any(mark in page for mark in ("[CLS]", "[SEP]", "[PAD]"))
     assert explanation.plot().axes
     assert json.loads(explanation.to_json())["cases"][0]["prediction"] == "sport"
@@ -281,8 +299,8 @@ def test_retraining_and_drawing_anew_give_models_that_are_read_as_the_first_was(
 
 
 @pytest.fixture(scope="session")
-def processor() -> ViTImageProcessorPil:
-    return ViTImageProcessorPil(
+def processor() -> ViTImageProcessor:
+    return ViTImageProcessor(
         size={"height": 8, "width": 8}, image_mean=[0.4, 0.5, 0.6], image_std=[0.2, 0.3, 0.4]
     )
 

@@ -189,7 +189,7 @@ def test_one_sparse_row_of_either_kind_is_a_case() -> None:
 def test_one_text_is_one_case(texts) -> None:
     explainer = Explainer(texts, (TEXTS, TOPICS))
     explanation = explainer.explain("wheat is cheap", k=2)
-    assert str(explanation).startswith("predicted trade, because of\n  #")
+    assert str(explanation).startswith('predicted trade for "wheat is cheap", because of\n  #')
     equal(explainer.scores("wheat is cheap"), explainer.scores(["wheat is cheap"]))
 
 
@@ -288,8 +288,8 @@ def test_wrong_cases_of_arrays_and_texts_are_refused(texts) -> None:
 
 
 def cellars(explanation) -> list[str]:
-    """Of the case and its precedents, as the page shows them."""
-    return re.findall(r"cellar +(cellar \d+)", explanation.to_html())
+    """Of the case and its precedents, as a person sees them."""
+    return [explanation._shown(0, rank)["cellar"] for rank in range(explanation.top.indices.shape[1] + 1)]
 
 
 def test_cases_and_precedents_are_shown_as_they_were_given(explainer, wine) -> None:

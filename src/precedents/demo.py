@@ -11,7 +11,8 @@ from rich.console import Console
 
 from precedents.bench.run import Prepared, Recipe, Run
 from precedents.criteria._trial import Trial
-from precedents.explain import Explainer, Explanation
+from precedents.explain import Explainer
+from precedents.explanation import Explanation
 from precedents.judgement import judge
 
 LAWS = (

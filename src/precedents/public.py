@@ -19,7 +19,8 @@ from precedents.errors import (
     UnknownNameError,
 )
 from precedents.evidence import Evidence
-from precedents.explain import Explainer, Explanation, Precedent
+from precedents.explain import Explainer
+from precedents.explanation import Explanation, Precedent
 from precedents.judgement import CRITERIA, Judgement, judge
 from precedents.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric, Relevance
 from precedents.model import Classifier

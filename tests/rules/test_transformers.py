@@ -2,7 +2,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from single import B, Inside, agree, frozen, normal, ruled, stirred
+from single import Alone, B, Inside, agree, frozen, normal, ruled, stirred
 from torch import Tensor, nn
 
 
@@ -84,16 +84,69 @@ def test_a_whole_transformer() -> None:
 
 
 class TimeFirst(nn.Module):
-    def __init__(self) -> None:
+    """Layers as torch has them unless told otherwise: the instances are along the second axis."""
+
+    def __init__(self, *layers: nn.Module) -> None:
         super().__init__()
-        self.layer = nn.TransformerEncoderLayer(6, 2, 7)
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layer(x.transpose(0, 1)).transpose(0, 1)
+        return self.layers(x.transpose(0, 1)).transpose(0, 1)
 
 
-@pytest.mark.parametrize("t", [2, 3, B])
-@pytest.mark.filterwarnings("ignore")
-def test_an_encoder_with_the_batch_as_second_axis_is_right(t) -> None:
+@pytest.mark.parametrize("t", [1, 3, B])
+def test_an_encoder_with_the_batch_as_second_axis(t) -> None:
     x = normal(B, t, 6)
-    agree(Inside(stirred(TimeFirst()), x), x)
+    ruled(Inside(stirred(TimeFirst(nn.TransformerEncoderLayer(6, 2, 7))), x), x)
+
+
+@pytest.mark.parametrize("layer", [nn.LayerNorm(6), nn.RMSNorm(6), nn.Linear(6, 5), nn.PReLU()])
+def test_a_layer_with_the_batch_as_second_axis(layer) -> None:
+    x = normal(B, 3, 6)
+    ruled(Inside(stirred(TimeFirst(nn.Linear(6, 6), nn.Tanh(), layer)), x), x)
+
+
+def test_words_with_the_batch_as_second_axis(tokens) -> None:
+    model = TimeFirst(nn.Embedding(9, 6, padding_idx=0), nn.TransformerEncoderLayer(6, 2, 7), nn.LayerNorm(6))
+    ruled(Alone(stirred(model), tokens), tokens)
+
+
+class Placed(TimeFirst):
+    """With positions of its own."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self.positions = nn.Parameter(torch.zeros(7, 1, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.transpose(0, 1)
+        return self.layers(x + self.positions[: len(x)]).transpose(0, 1)
+
+
+@pytest.mark.parametrize("t", [3, B])
+def test_positions_with_the_batch_as_second_axis(t) -> None:
+    x = normal(B, t, 6)
+    ruled(Inside(stirred(Placed(nn.TransformerEncoderLayer(6, 2, 7))), x), x)
+
+
+class Remembers(nn.Module):
+    """A recurrent layer between others, all with the instances along the second axis."""
+
+    def __init__(self, kind: type[nn.Module]) -> None:
+        super().__init__()
+        self.before, self.memory, self.norm = nn.Linear(6, 5), kind(5, 4, bidirectional=True), nn.LayerNorm(8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.memory(self.before(x.transpose(0, 1)))[0]).mean(dim=0)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_with_the_batch_as_second_axis(kind) -> None:
+    x = normal(B, 3, 6)
+    ruled(Inside(stirred(Remembers(kind)), x), x)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_as_many_positions_as_instances_are_tried_are_slow_and_right() -> None:
+    x = normal(B, 2, 6)
+    agree(Inside(stirred(TimeFirst(nn.TransformerEncoderLayer(6, 2, 7))), x), x)

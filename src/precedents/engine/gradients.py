@@ -12,19 +12,21 @@ from functools import partial
 from typing import Any, cast
 
 import torch
-from torch import Tensor
-from torch.func import functional_call, vjp, vmap
+from torch import Tensor, nn
 
 from precedents.data import Batch
+from precedents.engine.folding import foldable, folded
 from precedents.engine.parts import Lookup, Outer, Part
 from precedents.engine.record import Recording, recording
+from precedents.engine.roads import by_instance, by_vmap, flat
 from precedents.engine.rows import Rows, joined_factors
 from precedents.errors import InputError, PrecedentsError
-from precedents.inputs import Inputs, alone, leaves, mapped
+from precedents.inputs import fed, leaves, mapped
 from precedents.model import Classifier
 from precedents.runtime.memory import ROOMS
 
 VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
+PIECE = 2**17  # columns that are compared at a time, in memory that is used again
 LEAST = 32  # instances in one pass, however large they are
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
 Cotangents = Callable[[Tensor], Sequence[Tensor]]
@@ -46,7 +48,11 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
         piece = _piece(batch, start, start + size)
         cotangents = partial(_single_residual, model, piece.labels)
         blocks += plan.pulled_back(piece, cotangents, columns, matrix[start : start + size])
-    return Rows(matrix, torch.cat([block.scale for block in blocks]), joined_factors(blocks))
+    return Rows(
+        matrix,
+        torch.cat([block.scale for block in blocks]),
+        joined_factors([block.factors for block in blocks]),
+    )
 
 
 def _single_residual(model: Classifier, labels: Tensor, logits: Tensor) -> list[Tensor]:
@@ -138,7 +144,7 @@ class Plan:
         with torch.no_grad():
             made(self.model.logits(inputs))
         for unit, length in zip(units, lengths, strict=True):
-            one_by_one = _by_vmap if self.vectorised else _by_instance
+            one_by_one = by_vmap if self.vectorised else by_instance
             matrix = one_by_one(self.model, inputs, unit).cpu()
             matrix = matrix if columns is None else matrix[:, columns]
             yield Rows(matrix if into is None else into.copy_(matrix), length)
@@ -193,13 +199,14 @@ def _plan(model: Classifier) -> Plan:
         warnings.simplefilter("ignore")  # of what is only tried
         plan = _by_rules(model, batch)
         if plan is not None:
-            return _sized(plan, batch)
+            return plan
         tried, road = _tried(model, batch)
     if road:
         _said(model, road)
     if tried.recording is None:
         return Plan(model, _places(model), vectorised=tried.vectorised)
-    return _sized(Plan(model, _places(model), recording(model, like=tried.recording)), batch)
+    plan = Plan(model, _places(model), recording(model, like=tried.recording))
+    return _sized(plan, _caught(plan, batch))
 
 
 def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
@@ -210,22 +217,37 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     """
     parameters = list(model.parameters.values())
     try:
-        plan = Plan(model, _places(model), recording(model))
-        with torch.enable_grad():
-            logits = model.logits(model.placed(batch.inputs))
+        clone, logits = _folded(model, batch)
+        plan = Plan(model, _places(model), recording(model, clone=clone))
+        assert plan.recording is not None
+        if plan.recording.uncovered:
+            return None
         cotangent = _cotangent(model, batch).to(logits)
         rows = []
         for i in range(len(logits)):
             single = torch.zeros_like(logits)
             single[i] = cotangent[i]
             grads = torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True)
-            rows.append(_flat(grads))
-        wanted = torch.stack(rows).double().cpu()
-        assert plan.recording is not None
-        right = not plan.recording.uncovered and wanted.any() and _agree(_first(plan, batch), wanted)
+            rows.append(flat(grads))
+        wanted = torch.stack(rows).cpu()
+        parts = _caught(plan, batch)
+        right = wanted.any() and _agree(_assembled(plan, parts, batch), wanted)
     except (*FAILURES, PrecedentsError):
         return None
-    return plan if right else None
+    return _sized(plan, parts) if right else None
+
+
+@torch.enable_grad()
+def _folded(model: Classifier, batch: Batch) -> tuple[nn.Module | None, Tensor]:
+    """A clone with what can be folded, if that changes nothing; and its logits, or the model's own."""
+    inputs = model.placed(batch.inputs)
+    logits, pairs = foldable(model.module, lambda: model.logits(inputs))
+    if pairs:
+        clone = folded(model.module, pairs)
+        again = fed(clone, inputs)
+        if _agree(again.detach(), logits.detach()):
+            return clone, again
+    return None, logits
 
 
 def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
@@ -283,21 +305,34 @@ def _wanted(model: Classifier, batch: Batch) -> tuple[Classifier, Tensor]:
 def _alone(model: Classifier, batch: Batch) -> Tensor:
     """The gradients that `_first` gives, one instance at a time."""
     cotangent = _cotangent(model, batch).to(next(iter(model.parameters.values())))
-    return _by_instance(model, model.placed(batch.inputs), cotangent).double().cpu()
+    return by_instance(model, model.placed(batch.inputs), cotangent).double().cpu()
 
 
-def _sized(plan: Plan, batch: Batch) -> Plan:
+def _caught(plan: Plan, batch: Batch) -> list[Part]:
+    """What a pass with the fixed cotangent catches."""
+    assert plan.recording is not None
+    cotangent = _cotangent(plan.model, batch)
+    return next(plan.recording.passes(plan.model.placed(batch.inputs), lambda x: [cotangent.to(x)], list[Part]))
+
+
+def _assembled(plan: Plan, parts: Sequence[Part], batch: Batch) -> Tensor:
+    """The gradients [b, parameters] that these parts are, all formed."""
+    assembly = Assembly(plan, len(batch.labels), slice(0, plan.model.size), None)
+    for part in parts:
+        assembly.append(part)
+    return assembly.rows(torch.ones(len(batch.labels))).matrix
+
+
+def _sized(plan: Plan, parts: Sequence[Part]) -> Plan:
     """With what stays factored, and with as many instances per pass as the layers' sizes suggest."""
     assert plan.recording is not None
-    inputs = plan.model.placed(batch.inputs)
-    parts = next(plan.recording.passes(inputs, lambda logits: [torch.ones_like(logits)], list[Part]))
     keys = [id(part.parameter) for part in parts]
     factored = {
         key: type(part)
         for key, part in zip(keys, parts, strict=True)
         if isinstance(part, (Outer, Lookup)) and part.pays and keys.count(key) == 1
     }
-    volume = plan.recording.recorder.volume / len(batch.labels)
+    volume = plan.recording.recorder.volume / plan.recording.recorder.instances
     return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume)
 
 
@@ -322,8 +357,9 @@ def _right(plan: Plan, batch: Batch, wanted: Tensor, recorded: Recording, parame
 
 
 def _agree(ours: Tensor, wanted: Tensor) -> bool:
-    size = float(wanted.abs().max())
-    return bool(torch.allclose(ours, wanted, rtol=1e-3, atol=1e-5 * size + 1e-300))
+    atol = 1e-5 * float(wanted.abs().max()) + 1e-300
+    pieces = zip(ours.split(PIECE, dim=1), wanted.split(PIECE, dim=1), strict=True)
+    return all(torch.allclose(mine.double(), theirs.double(), 1e-3, atol) for mine, theirs in pieces)
 
 
 def _said(model: Classifier, road: str) -> None:
@@ -338,34 +374,3 @@ def _said(model: Classifier, road: str) -> None:
 def _piece(batch: Batch, start: int, stop: int) -> Batch:
     inputs = mapped(lambda leaf: leaf[start:stop], batch.inputs)
     return Batch(inputs, batch.labels[start:stop], batch.indices[start:stop])
-
-
-def _by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    parameters = {name: p.detach() for name, p in model.parameters.items()}
-
-    def single(instance: Inputs, unit: Tensor) -> Tensor:
-        def logits(values: dict[str, Tensor]) -> Tensor:
-            arguments = mapped(lambda leaf: leaf[None], instance)
-            args, kwargs = ((), arguments) if isinstance(arguments, dict) else (arguments, None)
-            return model.outputs.logits(functional_call(model.module, values, args, kwargs), 1)[0]
-
-        grads = vjp(logits, parameters)[1](unit)[0]
-        return torch.cat([grads[name].flatten() for name in parameters])
-
-    return vmap(single)(inputs, units)
-
-
-def _by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    """One instance at a time by plain autograd: slow and obvious."""
-    parameters = list(model.parameters.values())
-    rows = []
-    for i, unit in enumerate(units):
-        with torch.inference_mode(mode=False), torch.enable_grad():
-            logits = model.logits(alone(inputs, i))[0]
-        grads = torch.autograd.grad(logits, parameters, unit, materialize_grads=True)
-        rows.append(_flat(grads))
-    return torch.stack(rows)
-
-
-def _flat(grads: Sequence[Tensor]) -> Tensor:
-    return torch.cat([grad.to_dense().flatten() for grad in grads])

@@ -6,7 +6,6 @@ that is the same function; else its gradients come by vmap over the module, then
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
 from precedents.engine import rules
+from precedents.engine.folding import cloned, replace
 from precedents.engine.parts import Dense, Part
 from precedents.engine.rules._rule import Pass, Recorder, Rule, Sink
 from precedents.errors import InputError
@@ -26,6 +26,7 @@ from precedents.outputs import Outputs
 from precedents.registry import Registry
 
 RULES: Registry[Rule] = Registry("rule", rules)
+COPIES = 0  # stands for the axis along which a parameter's copies lie, in the shape of them all
 S = TypeVar("S", bound=Sink)
 
 
@@ -72,13 +73,17 @@ class Recording:
 Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
 
 
-def recording(model: Classifier, check: Check | None = None, like: Recording | None = None) -> Recording:
+def recording(
+    model: Classifier,
+    check: Check | None = None,
+    like: Recording | None = None,
+    clone: nn.Module | None = None,
+) -> Recording:
     """The clone with its hooks; the model's own module is left alone.
 
     Which parameters are given as copies is tried by `check`, or taken from a recording of the same model.
     """
-    shared = [*model.module.parameters(), *model.module.buffers()]
-    clone = deepcopy(model.module, {id(tensor): tensor for tensor in shared})
+    clone = cloned(model.module) if clone is None else clone
     recorder = Recorder()
     draft = Recording(clone, recorder, (), {}, model.outputs)
     copies: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -113,12 +118,15 @@ def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
         rule = next((r for r in rules if type(module) in r.types and r.applies(module)), None)
         if rule is not None and rule.rewritten is not None:
             done.update(id(inner) for inner in module.modules())
-            _replace(clone, module, rule.rewritten(module, recorder))
+            replace(clone, module, rule.rewritten(module, recorder))
+        elif rule is not None and rule.whole:
+            done.update(id(inner) for inner in module.modules())
+            _hook(module, recorder, Ruled(rule, module))
         elif any(p.requires_grad for p in module.parameters(recurse=False)):
             if rule is not None and set(module._parameters) <= {"weight", "bias"}:
                 if isinstance(module, nn.Embedding):
                     module.register_forward_pre_hook(partial(_for_each, recorder))
-                _hook(module, recorder, partial(_by_rule, rule, module))
+                _hook(module, recorder, Ruled(rule, module))
             else:
                 left.append((name, module))
     return left
@@ -131,25 +139,20 @@ def _for_each(recorder: Recorder, _: nn.Module, args: tuple[Any, ...]) -> tuple[
     return None
 
 
-def _replace(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:
-    """Puts a module in every place of another."""
-    for parent in list(clone.modules()):
-        for name, child in parent._modules.items():
-            if child is old:
-                setattr(parent, name, new)
-
-
 def _copied(draft: Recording, module: nn.Module, name: str, check: Check) -> tuple[int, ...] | None:
     """The shape in which a module can be given one copy of its parameter for each instance, if there is one.
 
-    The copies are lined up before the parameter's axes, with room for other axes between, until one fits:
-    positions that are added, tokens that are expanded, scales that are multiplied.
+    The copies are lined up before the parameter's axes, with room for other axes between, or along an axis of
+    length one, until one fits: positions that are added, tokens that are expanded, scales that are multiplied.
     """
     parameter = module._parameters[name]
     assert parameter is not None
-    tried = [(1,) * room + tuple(parameter.shape) for room in range(3)]
-    if parameter.ndim and parameter.shape[0] == 1:
-        tried.insert(0, tuple(parameter.shape[1:]))
+    own = tuple(parameter.shape)
+    tried = [(COPIES, *(1,) * room, *own) for room in range(3)]
+    if own[:1] == (1,):
+        tried.insert(0, (COPIES, *own[1:]))
+    if own[1:2] == (1,):
+        tried.append((own[0], COPIES, *own[2:]))
     for shape in tried:
         handles = _attached(module, name, shape, draft.recorder)
         try:
@@ -167,12 +170,14 @@ def _copied(draft: Recording, module: nn.Module, name: str, check: Check) -> tup
 def _attached(module: nn.Module, name: str, shape: tuple[int, ...], recorder: Recorder) -> list[Any]:
     parameter = module._parameters[name]
     assert parameter is not None
+    axis = shape.index(COPIES)
 
     def before(*_: Any) -> None:
         b = recorder.instances
-        copies = parameter.reshape(1, *shape).expand(b, *shape)
+        single = parameter.reshape(*shape[:axis], 1, *shape[axis + 1 :])
+        copies = single.expand(*shape[:axis], b, *shape[axis + 1 :])
         module.__dict__[name] = copies
-        recorder.catch([copies], lambda backs: [Dense(parameter, _shaped(backs[0], b, parameter))])
+        recorder.catch([copies], lambda backs: [Dense(parameter, _shaped(backs[0], axis, b, parameter))])
 
     def after(*_: Any) -> None:
         module.__dict__.pop(name, None)
@@ -180,13 +185,15 @@ def _attached(module: nn.Module, name: str, shape: tuple[int, ...], recorder: Re
     return [module.register_forward_pre_hook(before), module.register_forward_hook(after, always_call=True)]
 
 
-def _shaped(back: Tensor | None, b: int, parameter: Tensor) -> Tensor:
-    return parameter.new_zeros(b, *parameter.shape) if back is None else back.reshape(b, *parameter.shape)
+def _shaped(back: Tensor | None, axis: int, b: int, parameter: Tensor) -> Tensor:
+    if back is None:
+        return parameter.new_zeros(b, *parameter.shape)
+    return back.movedim(axis, 0).reshape(b, *parameter.shape)
 
 
 def _hook(module: nn.Module, recorder: Recorder, parts: Callable[..., Any]) -> None:
     def caught(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        tensors = _tensors((args, kwargs))
+        tensors, b = _tensors((args, kwargs)), recorder.instances
         received = [(value, value._version) for value in tensors]
 
         def made(backs: Sequence[Tensor | None]) -> Any:
@@ -195,28 +202,47 @@ def _hook(module: nn.Module, recorder: Recorder, parts: Callable[..., Any]) -> N
                     f"What a {type(module).__name__} received was changed in place after it was used. "
                     "Use the operation that is not in place."
                 )
-            return parts(backs, args, kwargs, output)
+            return parts(b, backs, args, kwargs, output)
 
         recorder.catch(_tensors(output), made, tensors)
 
     module.register_forward_hook(caught, prepend=True, with_kwargs=True)
 
 
-def _by_rule(
-    rule: Rule,
-    module: nn.Module,
-    backs: Sequence[Tensor],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    _: Any,
-) -> Iterator[Part]:
-    assert rule.parts is not None
-    return rule.parts(module, backs[0], *_mapped(Tensor.detach, [*args, *kwargs.values()]))
+@dataclass(eq=False)
+class Ruled:
+    """The gradients of a layer by its rule, which has the instances along the first axis.
+
+    A layer that has them along the second, as recurrent and attention layers do unless told otherwise, is known
+    by what first comes back to it; that this was read rightly is tried like everything else.
+    """
+
+    rule: Rule
+    module: nn.Module
+    second: bool | None = None
+
+    def __call__(
+        self, b: int, backs: Sequence[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any], _: Any
+    ) -> Iterator[Part]:
+        """From the gradient of its output and what it received."""
+        assert self.rule.parts is not None
+        back = backs[0]
+        if self.second is None:
+            self.second = len(back) != b and back.ndim > 1 and back.shape[1] == b
+        given = _mapped(partial(_first, b) if self.second else Tensor.detach, [back, *args, *kwargs.values()])
+        return self.rule.parts(self.module, *given)
+
+
+def _first(b: int, values: Tensor) -> Tensor:
+    """With the second axis first, if that is the instances'."""
+    values = values.detach()
+    return values.transpose(0, 1) if values.ndim > 1 and values.shape[1] == b else values
 
 
 def _by_vmap(
     module: nn.Module,
     left: list[str],
+    b: int,
     backs: Sequence[Tensor | None],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -225,7 +251,6 @@ def _by_vmap(
     """The gradients of some of a module's own parameters by vmap over its own products, else one by one."""
     outputs = [value for value in _tensors(output) if value.requires_grad]
     full = [torch.zeros_like(o) if back is None else back for back, o in zip(backs, outputs, strict=True)]
-    b = len(full[0])
     batched = [value for value in _tensors((args, kwargs)) if value.ndim and len(value) == b]
     own = {name: p for name, p in module.named_parameters(recurse=False) if name in left}
     wanted = [o.shape for o in outputs]

@@ -3,7 +3,7 @@
 A row is its scale times what is stored, so that rows of any length keep the digits of their precision.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +14,8 @@ from precedents.runtime.memory import ROOMS
 
 CHUNK = 4096  # squares are summed in the rows' precision up to this length, and in float64 beyond
 
+Factors = tuple[tuple[slice, Factored], ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -21,7 +23,7 @@ class Rows:
 
     matrix: Tensor  # [b, f], the columns that are formed
     scale: Tensor  # [b], float64
-    factors: tuple[tuple[slice, Factored], ...] = ()  # columns that are not formed, by their place
+    factors: Factors = ()  # columns that are not formed, by their place
 
     @classmethod
     def of(cls, vectors: "Tensor | Rows") -> "Rows":
@@ -82,22 +84,27 @@ def _double(values: Tensor) -> Tensor:
     return values.double() if values.is_floating_point() else values
 
 
-def joined(blocks: Sequence[Rows]) -> Rows:
-    """Consecutive blocks of rows as one."""
-    first, *rest = blocks
-    if not rest:
-        return first
-    scale = torch.cat([block.scale for block in blocks])
-    matrix = ROOMS.empty((len(scale), first.matrix.shape[1]), first.matrix.dtype)
-    return Rows(torch.cat([block.matrix for block in blocks], out=matrix), scale, joined_factors(blocks))
+def joined(blocks: Iterable[tuple[range, Rows]], n: int) -> Rows:
+    """Blocks of n rows in all, with their places, as one; the memory of each is free once it is copied."""
+    matrix, scales, factors = torch.empty(0, 0), list[Tensor](), list[Factors]()
+    for places, block in blocks:
+        if len(block) == n:
+            matrix = block.matrix
+        elif not scales:
+            matrix = ROOMS.empty((n, block.matrix.shape[1]), block.matrix.dtype)
+        if len(block) < n:
+            matrix[places.start : places.stop] = block.matrix
+        scales.append(block.scale)
+        factors.append(block.factors)
+        del block
+    return Rows(matrix, torch.cat(scales), joined_factors(factors))
 
 
-def joined_factors(blocks: Sequence[Rows]) -> tuple[tuple[slice, Factored], ...]:
+def joined_factors(blocks: Sequence[Factors]) -> Factors:
     """The factors of consecutive blocks, one after the other."""
     first, *rest = blocks
     if not rest:
-        return first.factors
+        return first
     return tuple(
-        (place, factor.joined([block.factors[i][1] for block in rest]))
-        for i, (place, factor) in enumerate(first.factors)
+        (place, factor.joined([block[i][1] for block in rest])) for i, (place, factor) in enumerate(first)
     )

@@ -79,6 +79,11 @@ class Encoded:
     marks: Sequence[bytes]  # a fingerprint of each instance at the first reading
     largest: tuple[int, int]  # the two longest texts
 
+    @property
+    def streamed(self) -> bool:
+        """Whether the rows come from elsewhere than memory."""
+        return not isinstance(self.rows.data, (list, tuple, Mapping))
+
     def read(self, indices: Sequence[int]) -> Inputs:
         """The instances, each compared with its first reading, padded to the longest of them."""
         fields = self.encoder.encoded(self.rows.items(indices))

@@ -47,6 +47,7 @@ def hugging_face(model: Any) -> Reading | None:
         module=Transformer(network),
         examples=partial(examples, encoder),
         cases=lambda x, _: cases(encoder, x),
+        numbered=lambda labels: [encoder.label(label, i) for i, label in enumerate(labels)],
         classes=_classes([names[number] for number in sorted(names)]),
         name=type(network).__name__,
         hidden=HIDDEN,

@@ -122,7 +122,7 @@ class Dual:
 
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """From the products of the cases with the training set, without forming anything of length p."""
-        case = joined([rows for _, rows in evidence.rows(features, cases)])
+        case = joined(evidence.rows(features, cases), len(cases))
         blocks = [exact_products(case, rows) for _, rows in evidence.train_rows(features)]
         products = torch.cat(blocks, dim=1)  # [m, n]
         inside = torch.cholesky_solve(products.T, self.root).T

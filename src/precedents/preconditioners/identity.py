@@ -44,7 +44,7 @@ class Unchanged:
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """Plain inner products, in the precision of the features."""
         with ROOMS:
-            case = joined([rows for _, rows in evidence.rows(features, cases)])
+            case = joined(evidence.rows(features, cases), len(cases))
             case_sq = case.squares()
             squares = []
             known = evidence.kept.get(("squares", features))

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precedents.data import Examples
 from precedents.views.shown import Render, Shown, shown, visible
+
+if TYPE_CHECKING:
+    from precedents.data import Examples
 
 MOST = 1000  # training instances, evenly apart, that standard deviations are taken over
 EACH = 3  # columns that are shown of the nearest and of the farthest
@@ -55,7 +57,7 @@ def sides(columns: Sequence[Column], each: int = EACH) -> tuple[Sequence[Column]
     return columns[:each], far[: -each - 1 : -1]
 
 
-def spread_of(train: Examples, render: Render | None) -> dict[str, float]:
+def spread_of(train: "Examples", render: Render | None) -> dict[str, float]:
     """The standard deviations of the training set's columns; none where its instances have no named columns."""
     if render is None or not isinstance(_seen(train, [0], render)[0], Mapping):
         return {}
@@ -132,7 +134,7 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for word in WORD.findall(text) if len(word) >= LONG]
 
 
-def _seen(train: Examples, places: Sequence[int], render: Render) -> list[Shown]:
+def _seen(train: "Examples", places: Sequence[int], render: Render) -> list[Shown]:
     return [shown(instance, render) for instance in train.seen(places)]
 
 

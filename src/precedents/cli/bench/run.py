@@ -43,10 +43,12 @@ def run(
     Killed or interrupted, the same command goes on where it stopped; more repeats or metrics are added to what
     is there. The numbers do not depend on the number of workers.
 
+    The data sets of the paper are downloaded, or read from the folder that --data names; digits, wine and
+    breast_cancer come with scikit-learn.
+
     Examples:
-      $ precedents bench run --settings digits/mlp --repeats 2
-      $ precedents bench run --settings vehicle/logreg,segment/mlp --repeats 10 --data FOLDER
-      $ precedents bench run --settings mnist/cnn --repeats 5 --metrics "gc;gd;cosine:residual"
+      $ precedents bench run --settings wine/mlp --repeats 2 --epochs 3
+      $ precedents bench run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics "gc;cosine:residual"
 
     """
     from precedents.bench.settings import chosen, counted

@@ -111,13 +111,15 @@ class Rule:
 
     `parts(module, grad, *received)` gives the gradients from the gradient of the layer's output and the
     arguments that the layer received. `rewritten(module, recorder)` gives instead a module that computes
-    the same from the same parameters, and tells the recorder where gradients are to be caught.
+    the same from the same parameters, and tells the recorder where gradients are to be caught. `whole` says
+    that the formula is for the parameters of the modules inside as well.
     """
 
     types: tuple[type[nn.Module], ...]
     parts: Callable[..., Iterator[Part]] | None = None
     rewritten: Callable[[Any, Recorder], nn.Module] | None = None
     applies: Callable[[Any], bool] = lambda _: True
+    whole: bool = False
 
 
 def _own(output: Tensor) -> Tensor:

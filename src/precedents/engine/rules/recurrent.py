@@ -13,7 +13,6 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from precedents.engine.parts import Dense, Outer, Part
 from precedents.engine.rules._lstm_scan import LSTMScan
 from precedents.engine.rules._rule import Recorder, Rule, trainable
-from precedents.runtime.memory import ROOMS
 
 State = Tensor | tuple[Tensor, Tensor] | None
 
@@ -132,12 +131,12 @@ def _parts(
     first, *rest = backs
     if first is None:
         return
-    into = ROOMS.copy(first.permute(1, 2, 0, 3))  # [d, b, t, g]
+    into = first.permute(1, 2, 0, 3)  # [d, b, t, g]
     over = into
     if rest:
         each = [torch.zeros_like(first[0]) if back is None else back for back in rest]
         over = torch.stack(each, dim=2)
-    received, before = (ROOMS.copy(x.permute(1, 2, 0, 3)) for x in (received, before))
+    received, before = (x.permute(1, 2, 0, 3) for x in (received, before))
     total = into.sum(dim=2)
     totals = (total, total if over is into else over.sum(dim=2))
     for d, own in enumerate(weights):
