@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BROWSER := $(VENV)/browser
 
-.PHONY: demo test lint bench setup clean
+.PHONY: demo test lint docs bench setup clean
 
 demo: $(READY)
 	$(BIN)/precedents demo demo --force
@@ -19,6 +19,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.environments
@@ -39,4 +42,4 @@ $(BROWSER): $(READY)
 	@if $(BIN)/python tests/chromium.py; then touch $(BROWSER); fi
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo site .mypy_cache .pytest_cache .ruff_cache .hypothesis

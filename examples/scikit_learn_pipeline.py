@@ -53,5 +53,5 @@ print(explainer.explain(row, k=2))
 
 # %% May these explanations be believed? The metrics on trial on this very model
 metrics = ["cos_grad", "dot_grad", "cos_if", "cos_x"]  # without this argument, all eighteen
-verdict = pr.audit(pipeline, (train, y_train), (test, y_test), metrics=metrics)
-print(verdict)
+audit = pr.audit(pipeline, (train, y_train), (test, y_test), metrics=metrics)
+print(audit)

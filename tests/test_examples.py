@@ -1,29 +1,74 @@
 """The examples run, and what they say is so."""
 
+import contextlib
+import io
 import runpy
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
-def run(name: str) -> dict:
-    return runpy.run_path(str(EXAMPLES[[file.stem for file in EXAMPLES].index(name)]))
+@cache
+def ran(name: str) -> tuple[dict[str, Any], str]:
+    """What an example defines, and what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        made = runpy.run_path(str(EXAMPLES[[file.stem for file in EXAMPLES].index(name)]))
+    return made, out.getvalue()
 
 
-def test_a_pipeline_on_a_table_is_explained_and_audited(capsys) -> None:
-    made = run("scikit_learn_pipeline")
-    said = capsys.readouterr().out
-    for part in (made["explanation"], made["verdict"]):
-        assert str(part) in said
-    assert made["explanation"].plot().axes
-    assert all(f"{row['tone']}" in made["explanation"].to_html() for _, row in made["test"].iloc[:1].iterrows())
-    assert len(made["verdict"].metrics) == 4
+@pytest.mark.parametrize("name", [file.stem for file in EXAMPLES])
+def test_every_example_explains_and_says_so(name) -> None:
+    made, said = ran(name)
+    explanation = made["explanation"]
+    assert str(explanation[0]) in said
+    assert explanation.plot().axes
+    assert explanation.to_html()
 
 
-def test_most_mislabelled_digits_are_found(capsys) -> None:
-    made = run("mislabelled")
+def audited(name: str) -> Any:
+    made, said = ran(name)
+    assert str(made["audit"]) in said
+    return made["audit"]
+
+
+def test_a_network_of_digits_is_explained_and_audited() -> None:
+    made, said = ran("digits")
+    assert audited("digits").recommendation.metric == "cos_grad"
+    assert len(made["mistakes"]) == len(made["wrong"]) > 0
+    assert "Caution: dot_grad failed the audit of this model" in said
+
+
+def test_a_network_of_questions_is_explained_in_words() -> None:
+    made, said = ran("text_classifier")
+    assert made["kept"][made["explanation"].precedents()[0].index][0] in made["explanation"].to_html()
+    assert made["asked"].split()[-1] in made["explanation"].to_html()
+    assert len(audited("text_classifier").metrics) == 4
+    assert made["explanation"].name(made["explanation"].precedents()[0].label) == "person"
+
+
+def test_a_pipeline_on_a_table_is_explained_and_audited() -> None:
+    made, _ = ran("scikit_learn_pipeline")
+    assert made["test"].iloc[0]["tone"] in made["explanation"].to_html()
+    assert len(audited("scikit_learn_pipeline").metrics) == 4
+
+
+def test_a_hugging_face_model_is_explained_and_audited() -> None:
+    made, said = ran("hugging_face_text")
+    audited("hugging_face_text")
+    first = made["explanation"].precedents()[0]
+    assert made["train"][first.index]["text"] in said
+    assert made["explanation"].name(first.label) in made["explanation"].to_html()
+
+
+def test_most_mislabelled_digits_are_found() -> None:
+    made, said = ran("mislabelled")
     assert made["wrong"].sum() == 60
     assert made["recall"](made["suspects"], 60) > 0.8
     assert made["recall"](made["suspects"], 120) > 0.95
     assert made["wrong"][made["blamed"]].mean() > 0.6
-    assert "finds 88% of the wrong labels" in capsys.readouterr().out
+    assert "finds 88% of the wrong labels" in said

@@ -1,0 +1,4 @@
+import precedents as pr
+
+explanation = pr.Explainer(model, (x, y)).explain(cases, k=5)
+top = explanation.top.indices

@@ -1,0 +1,264 @@
+"""The pages of the documentation site that are made and not written; mkdocs calls the functions `on_...`.
+
+Made from the code, so that they cannot drift from it: the card of every metric and criterion, a section for every
+part that the pages of parts do not describe, the API, the examples (from their cells), the list of decisions, and
+the project's own pages from beside the README.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+from precedents import criteria, features, preconditioners, similarities
+from precedents.names import ALIASES, FORMS
+from precedents.registry import Registry
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+AXES: dict[str, Registry[Any]] = {
+    "features": Registry("feature map", features),
+    "preconditioners": Registry("preconditioner", preconditioners),
+    "similarities": Registry("similarity", similarities),
+}
+CRITERIA: Registry[Any] = Registry("criterion", criteria)
+OWN = {"architecture.md": "ARCHITECTURE.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+LATER = ("reproduction.md",)  # in the navigation when it is there
+SYMBOLS = {
+    "inputs": "x",
+    "last_hidden": "h",
+    "all_hidden": "h*",
+    "gradient": "g",
+    "hessian": "H",
+    "fisher": "F",
+}
+PLAIN = {
+    "dot": "{0}(z)ᵀ {0}(z′)",
+    "cosine": "{0}(z)ᵀ {0}(z′) / ( ‖{0}(z)‖ ‖{0}(z′)‖ )",
+    "l2": "−‖{0}(z) − {0}(z′)‖²",
+}
+UNDER = {
+    "dot": "{0}(z)ᵀ {1}⁻¹ {0}(z′)",
+    "cosine": "{0}(z)ᵀ {1}⁻¹ {0}(z′) / √( {0}(z)ᵀ {1}⁻¹ {0}(z) · {0}(z′)ᵀ {1}⁻¹ {0}(z′) )",
+    "l2": "−( {0}(z) − {0}(z′) )ᵀ {1}⁻¹ ( {0}(z) − {0}(z′) )",
+}
+
+
+def on_config(config: Any) -> Any:
+    """Folders in the navigation become their pages."""
+    config.nav = [_opened(entry) for entry in config.nav if _page(entry) not in LATER or _written(_page(entry))]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the pages that are made."""
+    for name, text in _made().items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:  # noqa: ARG001
+    """Puts the card of a metric or a criterion below its title, and adds to a page of parts what it leaves out."""
+    folder, _, name = page.file.src_uri.removesuffix(".md").rpartition("/")
+    title, _, rest = markdown.partition("\n")
+    if folder == "metrics" and name in FORMS:
+        return "\n".join([title, "", metric_card(name), rest])
+    if folder == "criteria" and name in CRITERIA.names():
+        return "\n".join([title, "", f"*{CRITERIA.meaning(name)}*", rest, "", _settings("criteria", name)])
+    if folder == "parts" and name in AXES:
+        return _with_settings(markdown, name)
+    return markdown
+
+
+def _page(entry: dict[str, Any]) -> str:
+    place = next(iter(entry.values()))
+    return place if isinstance(place, str) else ""
+
+
+def _written(name: str) -> bool:
+    return (DOCS / name).exists()
+
+
+def _opened(entry: dict[str, Any]) -> dict[str, Any]:
+    ((title, place),) = entry.items()
+    if isinstance(place, list):
+        return {title: [_opened(each) for each in place]}
+    return {title: list(_pages(place))} if place.endswith("/") else entry
+
+
+def _pages(folder: str) -> Iterator[str]:
+    """The pages of a folder, written and made, in the order of names; metrics in the order of the paper."""
+    names = {path.relative_to(DOCS).as_posix() for path in (DOCS / folder).glob("*.md")}
+    names |= {name for name in _made() if name.startswith(folder)}
+    order = [f"metrics/{name}.md" for name in FORMS]
+    yield f"{folder}index.md"
+    yield from sorted(names - {f"{folder}index.md"}, key=lambda name: (order.index(name) if name in order else 0, name))
+
+
+def _made() -> dict[str, str]:
+    own = {name: _moved((ROOT / source).read_text(encoding="utf-8")) for name, source in OWN.items()}
+    return {
+        **own,
+        **dict(_examples()),
+        "metrics/index.md": _metrics(),
+        "criteria/index.md": _criteria(),
+        "decisions/index.md": _decisions(),
+        "api.md": _api(),
+    }
+
+
+def _moved(text: str) -> str:
+    """A page from beside the README, with its links as they are from docs/."""
+    text = text.replace("](docs/decisions)", "](decisions/index.md)").replace("](docs/", "](")
+    return re.sub(r"\]\((\w+)\.md\)", lambda found: f"]({found[1].lower()}.md)", text)
+
+
+def parts_of(form: str) -> dict[str, str]:
+    """The parts of a metric by axis, from its text."""
+    similarity, chosen, preconditioner = (*re.split("[:/]", re.sub(r"\(.*\)", "", form)), "")[:3]
+    return {"features": chosen, "preconditioners": preconditioner or "identity", "similarities": similarity}
+
+
+def metric_card(name: str) -> str:
+    """What follows from the parts of a metric: its formula, its names, its cost."""
+    parts = parts_of(FORMS[name])
+    phi, m = SYMBOLS[parts["features"]], SYMBOLS.get(parts["preconditioners"])
+    formula = (UNDER if m else PLAIN)[parts["similarities"]].format(phi, m)
+    names = [f"`{name}`", *(f"`{alias.upper()}`" for alias, known in ALIASES.items() if known == name)]
+    links = [
+        f"[`{part}`](../parts/{axis}.md#{part}): {AXES[axis].meaning(part)}"
+        for axis, part in parts.items()
+        if part != "identity"
+    ]
+    costs = [cost for axis, part in parts.items() if part != "identity" for cost in _cost(axis, part)]
+    return "\n".join(
+        [
+            f'<p class="formula">R(z, z′) = {formula}</p>',
+            "",
+            f"Names: {', '.join(names)}, written out `{FORMS[name]}`. "
+            "*z* is the case with the predicted label, *z′* a training instance with its own.",
+            "",
+            *(f"- {link}" for link in links),
+            "",
+            *(f"**Cost.** {cost}\n" for cost in costs),
+        ]
+    )
+
+
+def _sections(axis: str) -> dict[str, str]:
+    """The sections of a page of parts by the part that each describes."""
+    found = re.split(r"^## `(\w+)`$", (DOCS / "parts" / f"{axis}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(found[1::2], found[2::2], strict=True))
+
+
+def _cost(axis: str, part: str) -> list[str]:
+    return re.findall(r"^\*\*Cost\.\*\* (.*?)\n\n", _sections(axis)[part] + "\n\n", flags=re.DOTALL | re.MULTILINE)
+
+
+def _with_settings(markdown: str, axis: str) -> str:
+    """A page of parts with an anchor and the settings for each, and a section for each that is not described."""
+    described = _sections(axis)
+    unknown = set(described) - set(AXES[axis].names())
+    if unknown:
+        raise PluginError(f"docs/parts/{axis}.md describes {', '.join(sorted(unknown))}, which is no part.")
+    markdown = re.sub(r"^## `(\w+)`$", r"## `\1` { #\1 }", markdown, flags=re.MULTILINE)
+    head, *rest = re.split(r"(?=^## )", markdown, flags=re.MULTILINE)
+    rest = [f"{section}\n{_settings(axis, name)}\n" for section, name in zip(rest, described, strict=True)]
+    new = [
+        f"## `{name}` {{ #{name} }}\n\n{AXES[axis].meaning(name)}\n\n{_settings(axis, name)}\n"
+        for name in AXES[axis].names()
+        if name not in described
+    ]
+    return "\n".join([head, *rest, *new])
+
+
+def _settings(folder: str, name: str) -> str:
+    """The settings that a file's dataclass has, with their defaults and comments."""
+    tree = (ROOT / "src/precedents" / folder / f"{name}.py").read_text(encoding="utf-8")
+    value = ast.parse(tree).body[-1]
+    if not isinstance(value, ast.Assign) or not isinstance(value.value, ast.Call):
+        return ""
+    kind = ast.unparse(value.value.func)
+    lines = tree.partition(f"class {kind}")[2].partition("\n    def ")[0]
+    rows = re.findall(r"^    (\w+): .+? = (.+?)(?:  # (.*))?$", lines, flags=re.MULTILINE)
+    if not rows:
+        return ""
+    table = [f"| `{setting}` | `{default}` | {comment} |" for setting, default, comment in rows]
+    return "\n".join(["| setting | without it | |", "|---|---|---|", *table, ""])
+
+
+def _metrics() -> str:
+    short = {name: alias.upper() for alias, name in ALIASES.items()}
+    rows = [
+        f"| [`{name}`]({name}.md) | {short.get(name, '')} | `{form}` | {_first(DOCS / 'metrics' / f'{name}.md')} |"
+        for name, form in FORMS.items()
+    ]
+    text = (DOCS / "metrics" / "_index.md").read_text(encoding="utf-8")
+    return "\n".join([text, "| metric | alias | written out | |", "|---|---|---|---|", *rows, ""])
+
+
+def _criteria() -> str:
+    rows = [f"| [`{n}`]({n}.md) | {CRITERIA.meaning(n).partition(': ')[2]} |" for n in CRITERIA.names()]
+    text = (DOCS / "criteria" / "_index.md").read_text(encoding="utf-8")
+    return "\n".join([text, "| criterion | what a believable metric does |", "|---|---|", *rows, ""])
+
+
+def _decisions() -> str:
+    pages = sorted((DOCS / "decisions").glob("*.md"))
+    rows = [f"- [{_title(page)}]({page.name})" for page in pages]
+    return "\n".join(["# Decisions", "", "Why things are as they are, half a page each.", "", *rows, ""])
+
+
+def _title(page: Path) -> str:
+    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+
+
+def _first(page: Path) -> str:
+    """The first sentence below a page's title."""
+    paragraph = page.read_text(encoding="utf-8").split("\n\n")[1]
+    return re.split(r"(?<=\.)\s", paragraph.replace("\n", " "))[0]
+
+
+def _examples() -> Iterator[tuple[str, str]]:
+    """A page for each script, and one that lists them."""
+    listed = []
+    for script in sorted((ROOT / "examples").glob("*.py")):
+        title, text = _cells(script.read_text(encoding="utf-8"))
+        listed.append(f"- [{title}]({script.stem}.md): `examples/{script.name}`")
+        yield f"examples/{script.stem}.md", f"# {title}\n\n`examples/{script.name}`\n\n{text}"
+    head = "# Examples\n\nScripts with cells. Each runs in seconds, downloads nothing, and is run by the tests.\n"
+    yield "examples/index.md", "\n".join([head, *listed, ""])
+
+
+def _cells(script: str) -> tuple[str, str]:
+    """The title and the rest of the page that a script with cells makes."""
+    first, *cells = re.split(r"^# %%(?!`)", script, flags=re.MULTILINE)
+    words = ast.get_docstring(ast.parse(first)) or ""
+    parts = [words]
+    for cell in cells:
+        head, _, body = cell.partition("\n")
+        if head.strip() == "[markdown]":
+            parts.append("\n".join(line.removeprefix("# ").removeprefix("#") for line in body.splitlines()))
+            continue
+        parts += [f"## {head.strip()}"] * bool(head.strip()) + [f"```python\n{body.strip()}\n```"]
+    title, _, text = "\n\n".join(part.strip() for part in parts if part.strip()).partition("\n")
+    return title.lstrip("# ").rstrip("."), text
+
+
+def _api() -> str:
+    """The public names by the module that they come from, in the order of `public.py`."""
+    text = [(DOCS / "_api.md").read_text(encoding="utf-8")]
+    for module, names in _public():
+        text += [f"::: {module}.{name}" for name in names]
+    return "\n\n".join(text)
+
+
+def _public() -> Iterable[tuple[str, list[str]]]:
+    tree = ast.parse((ROOT / "src/precedents/public.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module != "precedents.errors":
+            yield (node.module or "").replace("precedents.audit", "precedents.audit"), [a.name for a in node.names]
