@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BROWSER := $(VENV)/browser
 
-.PHONY: demo test lint docs bench setup clean
+.PHONY: demo test lint docs bench reproduction setup clean
 
 demo: $(READY)
 	$(BIN)/precedents demo demo --force
@@ -28,6 +28,11 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.speed --out benchmarks/results --curvature --mobilenet-fisher
 	$(BIN)/python -m benchmarks.growth --out benchmarks/results
 	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
+
+# The paper's evaluation: hours to days; stopped, it goes on. DATA=FOLDER where the files are, or they are downloaded.
+reproduction: $(READY)
+	$(BIN)/precedents bench run $(if $(DATA),--data $(DATA))
+	for what in table compare figures; do $(BIN)/precedents bench $$what --out docs/reproduction --quiet || exit 1; done
 
 setup: $(READY) $(BROWSER)
 
