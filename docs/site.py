@@ -6,6 +6,7 @@ the project's own pages from beside the README.
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -71,7 +72,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         return "\n".join([title, "", f"*{CRITERIA.meaning(name)}*", rest, "", _settings("criteria", name)])
     if folder == "parts" and name in AXES:
         return _with_settings(markdown, name)
-    return markdown
+    return markdown.replace("<!-- side by side -->", _side_by_side())
 
 
 def _page(entry: dict[str, Any]) -> str:
@@ -223,6 +224,19 @@ def _first(page: Path) -> str:
     return re.split(r"(?<=\.)\s", paragraph.replace("\n", " "))[0]
 
 
+def _side_by_side() -> str:
+    """What came of the same task with each library."""
+    notes = json.loads((ROOT / "benchmarks/results/side_by_side.json").read_text(encoding="utf-8"))
+    rows = ["| library | version | run on | lines | predicted class | as ours |", "|---|---|---|---:|---:|---|"]
+    for name, note in notes.items():
+        lines = len((ROOT / f"benchmarks/side_by_side/{name}.py").read_text(encoding="utf-8").split("\n")) - 1
+        metric = f"{note['shared']:.0%} of `{note['metric']}`" if note["metric"] else "–"
+        title = {"ours": "precedents", "pydvl": "pyDVL", "trak": "TRAK"}.get(name, name)
+        cells = [title, note["version"], note["date"], str(lines), f"{note['predicted class']:.0%}", metric]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
 def _examples() -> Iterator[tuple[str, str]]:
     """A page for each script, and one that lists them."""
     listed = []
@@ -261,4 +275,4 @@ def _public() -> Iterable[tuple[str, list[str]]]:
     tree = ast.parse((ROOT / "src/precedents/public.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module != "precedents.errors":
-            yield (node.module or "").replace("precedents.audit", "precedents.audit"), [a.name for a in node.names]
+            yield node.module or "", [alias.name for alias in node.names]
