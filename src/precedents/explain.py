@@ -37,11 +37,11 @@ class Explainer:
     `hidden` names modules whose outputs are the hidden layers, `vectorise` turns inputs into vectors for
     the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
     sees: `precedents.images`, `texts`, `tables`, or any function that returns an image array, a text or a
-    mapping of named values. `memory` is how much may be used, in bytes or
-    as "2 GB"; half of what is free without it. `audit` is what `precedents.audit` found of this model and
-    training set: explanations then know the hubs, and say when their metric failed. `loss` is what the model
-    was trained with, if it is not plain cross entropy, and `output` says which of its outputs are the logits,
-    if that is not found, both as for `Classifier.of`.
+    mapping of named values. `memory` is how much may be used, in bytes or as "2 GB"; half of what is free
+    without it. `audit` is what `precedents.audit` found of this model and training set: explanations then
+    know the hubs, and say when their metric failed. `loss` is what the model was
+    trained with, if it is not plain cross entropy, and `output` says which of its outputs are the logits, if
+    that is not found, both as for `Classifier.of`.
     """
 
     def __init__(
@@ -168,9 +168,7 @@ class Explainer:
         saved = Saved.open(Path(folder))
         explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
         saved.restore(explainer.relevance)
-        explainer.classes = explainer.classes or checked_names(
-            saved.manifest.classes, explainer.relevance.evidence.model
-        )
+        explainer.classes = explainer.classes or saved.manifest.classes
         return explainer
 
     def _cases(self, x: Any, labels: Any) -> Examples:

@@ -55,8 +55,8 @@ class Manifest:
 
 def save(relevance: Relevance, folder: Path, classes: list[str] | None) -> None:
     """Asks one question, about the first training instance, and keeps what it asks for."""
-    evidence, inverse = relevance.evidence, relevance.inverse
     _checked_place(folder, relevance.disk)
+    evidence, inverse = relevance.evidence, relevance.inverse
     evidence.reused(relevance.metric.features)
     with _whole(folder) as fresh:
         known = {id(value): name for name, value in _known(relevance).items()}
@@ -91,8 +91,10 @@ class Writer:
     def note(self, key: Hashable, value: Any, place: int | None) -> None:
         """What a question asks for: a value, or the block at this place of one."""
         there = self.kept.get(key)
-        if there is not None if place is None else place != (0 if there is None else len(there["blocks"])):
-            return  # it is there, or its first block could not be written
+        if place is None and there is not None:
+            return
+        if place is not None and place != (0 if there is None else len(there["blocks"])):
+            return  # it is there, or the first block could not be written
         name = self.item(key)
         item = None if name is None else self.item(value)
         if name is None or item is None:
