@@ -17,7 +17,9 @@ from precedents.names import ALIASES, FORMS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-FETCHED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]*\"|<link\b[^>]*\bhref=\"(?:https?:)?//")
+FETCHED = re.compile(
+    r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]*\"|<link\b[^>]*\bhref=\"(?:https?:)?//"
+)
 STYLED = re.compile(r"url\([\"']?(?:https?:)?//|@import [\"'](?:https?:)?//")
 
 

@@ -22,7 +22,10 @@ from benchmarks.records import now
 from benchmarks.side_by_side.notes import HERE, NOTES, mark
 
 TRAK = Peer("TRAK", "traker", ("traker>=0.3.2",), "projected gradients of the margin")
-LIBRARIES = {**{name: PEERS[name] for name in ("captum", "alibi", "dattri", "pydvl", "kronfluence")}, "trak": TRAK}
+LIBRARIES = {
+    **{name: PEERS[name] for name in ("captum", "alibi", "dattri", "pydvl", "kronfluence")},
+    "trak": TRAK,
+}
 NEAREST: dict[str, str | None] = {  # of our metrics, the one that the file asks for
     "ours": "cos_grad",
     "captum": "dot_grad",
@@ -53,7 +56,13 @@ def work() -> dict[str, Any]:
         nn.functional.cross_entropy(model(x[:1000]), y[:1000]).backward()
         optimizer.step()
     cases = x[1000:1030]
-    return {"model": model, "x": x[:1000], "y": y[:1000], "cases": cases, "predicted": model(cases).argmax(dim=1)}
+    return {
+        "model": model,
+        "x": x[:1000],
+        "y": y[:1000],
+        "cases": cases,
+        "predicted": model(cases).argmax(dim=1),
+    }
 
 
 def ran(python: str, file: Path, task: dict[str, Any]) -> Tensor:
