@@ -1,20 +1,23 @@
 """The pages of the documentation site that are made and not written; mkdocs calls the functions `on_...`.
 
-Made from the code, so that they cannot drift from it: the card of every metric and criterion, a section for every
-part that the pages of parts do not describe, the API, the examples (from their cells), the list of decisions, and
-the project's own pages from beside the README.
+Made from the code, so that they cannot drift from it: the card of every metric and criterion, a section for
+every part that the pages of parts do not describe, the API, the examples (from their cells), the list of
+decisions, and the project's own pages from beside the README.
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from precedents import criteria, features, preconditioners, similarities
+from precedents.bench.published import published
 from precedents.names import ALIASES, FORMS
 from precedents.registry import Registry
 
@@ -26,7 +29,11 @@ AXES: dict[str, Registry[Any]] = {
     "similarities": Registry("similarity", similarities),
 }
 CRITERIA: Registry[Any] = Registry("criterion", criteria)
-OWN = {"architecture.md": "ARCHITECTURE.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+OWN = {
+    "architecture.md": "ARCHITECTURE.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
 LATER = ("reproduction.md",)  # in the navigation when it is there
 SYMBOLS = {
     "inputs": "x",
@@ -62,16 +69,16 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:  # noqa: ARG001
-    """Puts the card of a metric or a criterion below its title, and adds to a page of parts what it leaves out."""
+    """Adds to the page of a metric, of a criterion or of parts what is made for it."""
     folder, _, name = page.file.src_uri.removesuffix(".md").rpartition("/")
     title, _, rest = markdown.partition("\n")
     if folder == "metrics" and name in FORMS:
-        return "\n".join([title, "", metric_card(name), rest])
+        return "\n".join([title, "", metric_card(name), rest, "", _published(name)])
     if folder == "criteria" and name in CRITERIA.names():
         return "\n".join([title, "", f"*{CRITERIA.meaning(name)}*", rest, "", _settings("criteria", name)])
     if folder == "parts" and name in AXES:
         return _with_settings(markdown, name)
-    return markdown
+    return markdown.replace("<!-- side by side -->", _side_by_side())
 
 
 def _page(entry: dict[str, Any]) -> str:
@@ -96,7 +103,9 @@ def _pages(folder: str) -> Iterator[str]:
     names |= {name for name in _made() if name.startswith(folder)}
     order = [f"metrics/{name}.md" for name in FORMS]
     yield f"{folder}index.md"
-    yield from sorted(names - {f"{folder}index.md"}, key=lambda name: (order.index(name) if name in order else 0, name))
+    yield from sorted(
+        names - {f"{folder}index.md"}, key=lambda name: (order.index(name) if name in order else 0, name)
+    )
 
 
 def _made() -> dict[str, str]:
@@ -139,7 +148,7 @@ def metric_card(name: str) -> str:
         [
             f'<p class="formula">R(z, z′) = {formula}</p>',
             "",
-            f"Names: {', '.join(names)}, written out `{FORMS[name]}`. "
+            f"Names: {', '.join(names)}, written out `{FORMS[name]}`.",
             "*z* is the case with the predicted label, *z′* a training instance with its own.",
             "",
             *(f"- {link}" for link in links),
@@ -149,18 +158,43 @@ def metric_card(name: str) -> str:
     )
 
 
+def _published(metric: str) -> str:
+    """What the paper found of the metric, over its settings."""
+    found: dict[str, list[float]] = {}
+    for (criterion, _, name), cell in published().items():
+        if name == metric:
+            found.setdefault(criterion, []).append(cell.mean)
+    rows = [
+        f"| `{criterion}` | {len(means)} | {fmean(means):.2f} | {min(means):.2f} to {max(means):.2f} |"
+        for criterion, means in found.items()
+    ]
+    head = [
+        "## In the paper",
+        "",
+        "Means over its settings (data set and architecture), as published.",
+        "",
+    ]
+    fisher = "The published Fisher matrix is not ours, see [fisher](../parts/preconditioners.md#fisher).\n"
+    table = ["| criterion | settings | mean | |", "|---|---:|---:|---|", *rows, ""]
+    return "\n".join([*head, *([fisher] if "fisher" in metric else []), *table])
+
+
 def _sections(axis: str) -> dict[str, str]:
     """The sections of a page of parts by the part that each describes."""
-    found = re.split(r"^## `(\w+)`$", (DOCS / "parts" / f"{axis}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = re.split(
+        r"^## `(\w+)`$", (DOCS / "parts" / f"{axis}.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     return dict(zip(found[1::2], found[2::2], strict=True))
 
 
 def _cost(axis: str, part: str) -> list[str]:
-    return re.findall(r"^\*\*Cost\.\*\* (.*?)\n\n", _sections(axis)[part] + "\n\n", flags=re.DOTALL | re.MULTILINE)
+    return re.findall(
+        r"^\*\*Cost\.\*\* (.*?)\n\n", _sections(axis)[part] + "\n\n", flags=re.DOTALL | re.MULTILINE
+    )
 
 
 def _with_settings(markdown: str, axis: str) -> str:
-    """A page of parts with an anchor and the settings for each, and a section for each that is not described."""
+    """A page of parts with an anchor and the settings of each, those that it does not describe added."""
     described = _sections(axis)
     unknown = set(described) - set(AXES[axis].names())
     if unknown:
@@ -194,7 +228,7 @@ def _settings(folder: str, name: str) -> str:
 def _metrics() -> str:
     short = {name: alias.upper() for alias, name in ALIASES.items()}
     rows = [
-        f"| [`{name}`]({name}.md) | {short.get(name, '')} | `{form}` | {_first(DOCS / 'metrics' / f'{name}.md')} |"
+        f"| [`{name}`]({name}.md) | {short.get(name, '')} | `{form}` | {_first(f'metrics/{name}.md')} |"
         for name, form in FORMS.items()
     ]
     text = (DOCS / "metrics" / "_index.md").read_text(encoding="utf-8")
@@ -217,10 +251,23 @@ def _title(page: Path) -> str:
     return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
-def _first(page: Path) -> str:
+def _first(page: str) -> str:
     """The first sentence below a page's title."""
-    paragraph = page.read_text(encoding="utf-8").split("\n\n")[1]
+    paragraph = (DOCS / page).read_text(encoding="utf-8").split("\n\n")[1]
     return re.split(r"(?<=\.)\s", paragraph.replace("\n", " "))[0]
+
+
+def _side_by_side() -> str:
+    """What came of the same task with each library."""
+    notes = json.loads((ROOT / "benchmarks/results/side_by_side.json").read_text(encoding="utf-8"))
+    rows = ["| library | version | run on | lines | predicted class | as ours |", "|---|---|---|---:|---:|---|"]
+    for name, note in notes.items():
+        lines = len((ROOT / f"benchmarks/side_by_side/{name}.py").read_text(encoding="utf-8").split("\n")) - 1
+        metric = f"{note['shared']:.0%} of `{note['metric']}`" if note["metric"] else "–"
+        title = {"ours": "precedents", "pydvl": "pyDVL", "trak": "TRAK"}.get(name, name)
+        cells = [title, note["version"], note["date"], str(lines), f"{note['predicted class']:.0%}", metric]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 def _examples() -> Iterator[tuple[str, str]]:
@@ -230,7 +277,9 @@ def _examples() -> Iterator[tuple[str, str]]:
         title, text = _cells(script.read_text(encoding="utf-8"))
         listed.append(f"- [{title}]({script.stem}.md): `examples/{script.name}`")
         yield f"examples/{script.stem}.md", f"# {title}\n\n`examples/{script.name}`\n\n{text}"
-    head = "# Examples\n\nScripts with cells. Each runs in seconds, downloads nothing, and is run by the tests.\n"
+    head = (
+        "# Examples\n\nScripts with cells. Each runs in seconds, downloads nothing, and is run by the tests.\n"
+    )
     yield "examples/index.md", "\n".join([head, *listed, ""])
 
 
@@ -261,4 +310,4 @@ def _public() -> Iterable[tuple[str, list[str]]]:
     tree = ast.parse((ROOT / "src/precedents/public.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module != "precedents.errors":
-            yield (node.module or "").replace("precedents.audit", "precedents.audit"), [a.name for a in node.names]
+            yield node.module or "", [alias.name for alias in node.names]

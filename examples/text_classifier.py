@@ -1,7 +1,9 @@
-"""What kind of answer does a question want? A recurrent network of one's own, explained by its training questions.
+"""What kind of answer does a question want? A recurrent network, explained by its training questions.
 
-The model takes padded numbers of words, which nobody can read: `render` turns them back into words, and `vectorise`
-into counts for the metrics on inputs. Run it as a script, or cell by cell in an editor that knows `# %%`.
+The model takes padded numbers of words, which nobody can read: `render` turns them back into words, and
+`vectorise` into counts for the metrics on inputs.
+
+Run it as a script, or cell by cell in an editor that knows `# %%`.
 """
 
 # %% A few questions of four kinds; every fifth is kept for later
@@ -147,7 +149,8 @@ for precedent in explanation.precedents():
 wrong = (model(test[0]).argmax(dim=1) != test[1]).nonzero().flatten().tolist()
 for place in wrong:
     first = explainer.explain(test[0][place], k=1).precedents()[0]
-    print(f"{held[place][0]!r} wants a {held[place][1]}; taken for a {kinds[first.label]}: {kept[first.index][0]!r}")
+    text, kind = held[place]
+    print(f"{text!r} wants a {kind}; taken for a {kinds[first.label]}: {kept[first.index][0]!r}")
 
 # %% Should you believe it? With twelve questions to try them on, intervals are wide
 audit = pr.audit(

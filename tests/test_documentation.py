@@ -12,7 +12,9 @@ import torch
 ROOT = Path(__file__).parent.parent
 START = ROOT / "docs" / "start.md"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
-PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text(encoding="utf-8")]
+PAGES = [
+    page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text(encoding="utf-8")
+]
 
 
 def check(page: Path, names: dict[str, Any]) -> dict[str, Any]:

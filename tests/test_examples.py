@@ -44,7 +44,7 @@ def test_a_network_of_digits_is_explained_and_audited() -> None:
 
 
 def test_a_network_of_questions_is_explained_in_words() -> None:
-    made, said = ran("text_classifier")
+    made, _ = ran("text_classifier")
     assert made["kept"][made["explanation"].precedents()[0].index][0] in made["explanation"].to_html()
     assert made["asked"].split()[-1] in made["explanation"].to_html()
     assert len(audited("text_classifier").metrics) == 4

@@ -1,5 +1,6 @@
 """The documentation site is built strictly, is whole, and asks for nothing from elsewhere."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,13 +10,16 @@ from pathlib import Path
 import pytest
 
 import precedents
+from benchmarks.side_by_side.notes import HERE, NOTES, mark
 from precedents.judgement import CRITERIA
 from precedents.metric import FEATURES, PRECONDITIONERS, SIMILARITIES
 from precedents.names import ALIASES, FORMS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-FETCHED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]*\"|<link\b[^>]*\bhref=\"(?:https?:)?//")
+FETCHED = re.compile(
+    r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]*\"|<link\b[^>]*\bhref=\"(?:https?:)?//"
+)
 STYLED = re.compile(r"url\([\"']?(?:https?:)?//|@import [\"'](?:https?:)?//")
 
 
@@ -93,3 +97,13 @@ def test_examples_and_decisions_are_pages(site) -> None:
     for folder, pattern in (("examples", "*.py"), ("docs/decisions", "*.md")):
         for file in (ROOT / folder).glob(pattern):
             assert (site / folder.removeprefix("docs/") / f"{file.stem}.html").exists()
+
+
+def test_what_is_shown_of_other_libraries_was_run_as_it_stands(site) -> None:
+    notes = json.loads(NOTES.read_text())
+    files = {file.stem: mark(file) for file in HERE.glob("[!_]*.py") if file.stem != "notes"}
+    assert {name: note["mark"] for name, note in notes.items()} == files, "python -m benchmarks.side_by_side"
+    assert all("failed" not in note for note in notes.values())
+    page = text(site, "peers.html")
+    for note in notes.values():
+        assert note["version"] in page

@@ -4,14 +4,14 @@ from trak import TRAKer
 from trak.projectors import BasicProjector, ProjectionType
 
 parameters = sum(p.numel() for p in model.parameters())
-projector = BasicProjector(parameters, 512, seed=0, proj_type=ProjectionType.rademacher, device="cpu", dtype=torch.float32)
+projector = BasicProjector(parameters, 128, seed=0, proj_type=ProjectionType.rademacher, device="cpu")
 traker = TRAKer(
     model,
     task="image_classification",
     train_set_size=len(x),
     device="cpu",
     projector=projector,
-    proj_dim=512,
+    proj_dim=128,
     use_half_precision=False,
 )
 weights = model.state_dict()

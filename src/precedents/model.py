@@ -214,8 +214,8 @@ class Classifier:
         return seen[Tap(self.last, 0, returned=False)].double().cpu(), logits
 
     def fingerprint(self) -> str:
-        """A text that differs when the architecture, a weight or a buffer differs."""
-        digest = blake2b(str(self.module).encode(), digest_size=16)
+        """A text that differs when the architecture, a weight, a buffer, the loss or the output does."""
+        digest = blake2b(f"{self.module} {self.loss} {self.outputs}".encode(), digest_size=16)
         for name, value in self.module.state_dict().items():
             if isinstance(value, Tensor):
                 digest.update(f"{name} {value.dtype} ".encode() + mark(value, 0))
