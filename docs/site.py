@@ -34,6 +34,7 @@ OWN = {
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
 }
+LIBRARIES = {"ours": "precedents", "pydvl": "pyDVL", "trak": "TRAK"}  # as they write themselves
 LATER = ("reproduction.md",)  # in the navigation when it is there
 SYMBOLS = {
     "inputs": "x",
@@ -73,12 +74,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     folder, _, name = page.file.src_uri.removesuffix(".md").rpartition("/")
     title, _, rest = markdown.partition("\n")
     if folder == "metrics" and name in FORMS:
-        return "\n".join([title, "", metric_card(name), rest, "", _published(name)])
+        first, heading, more = rest.partition("## ")
+        return "\n".join([title, first, metric_card(name), heading + more, "", _published(name)])
     if folder == "criteria" and name in CRITERIA.names():
         return "\n".join([title, "", f"*{CRITERIA.meaning(name)}*", rest, "", _settings("criteria", name)])
     if folder == "parts" and name in AXES:
         return _with_settings(markdown, name)
-    return markdown.replace("<!-- side by side -->", _side_by_side())
+    if page.file.src_uri == "peers.md":
+        return markdown.replace("<!-- the files -->", _files()).replace("<!-- what came of them -->", _came())
+    return markdown
 
 
 def _page(entry: dict[str, Any]) -> str:
@@ -99,7 +103,7 @@ def _opened(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _pages(folder: str) -> Iterator[str]:
     """The pages of a folder, written and made, in the order of names; metrics in the order of the paper."""
-    names = {path.relative_to(DOCS).as_posix() for path in (DOCS / folder).glob("*.md")}
+    names = {path.relative_to(DOCS).as_posix() for path in (DOCS / folder).glob("[!_]*.md")}
     names |= {name for name in _made() if name.startswith(folder)}
     order = [f"metrics/{name}.md" for name in FORMS]
     yield f"{folder}index.md"
@@ -143,7 +147,7 @@ def metric_card(name: str) -> str:
         for axis, part in parts.items()
         if part != "identity"
     ]
-    costs = [cost for axis, part in parts.items() if part != "identity" for cost in _cost(axis, part)]
+    costs = [f"`{part}`: {cost}" for axis, part in parts.items() for cost in _cost(axis, part)]
     return "\n".join(
         [
             f'<p class="formula">R(z, z′) = {formula}</p>',
@@ -153,7 +157,10 @@ def metric_card(name: str) -> str:
             "",
             *(f"- {link}" for link in links),
             "",
-            *(f"**Cost.** {cost}\n" for cost in costs),
+            "**Cost.**",
+            "",
+            *(f"- {cost}" for cost in costs),
+            "",
         ]
     )
 
@@ -257,16 +264,32 @@ def _first(page: str) -> str:
     return re.split(r"(?<=\.)\s", paragraph.replace("\n", " "))[0]
 
 
-def _side_by_side() -> str:
+def _notes() -> dict[str, Any]:
+    return json.loads((ROOT / "benchmarks/results/side_by_side.json").read_text(encoding="utf-8"))
+
+
+def _typed(name: str) -> list[str]:
+    """The lines that a user of a library types."""
+    return (ROOT / f"benchmarks/side_by_side/{name}.py").read_text(encoding="utf-8").splitlines()
+
+
+def _files() -> str:
+    """The files of the same task, a tab for each library."""
+    tabs = []
+    for name in _notes():
+        block = ["```python", *_typed(name), "```"]
+        tabs += [f'=== "{LIBRARIES.get(name, name)}"', "", *(f"    {line}".rstrip() for line in block), ""]
+    return "\n".join(tabs)
+
+
+def _came() -> str:
     """What came of the same task with each library."""
-    notes = json.loads((ROOT / "benchmarks/results/side_by_side.json").read_text(encoding="utf-8"))
     rows = ["| library | version | run on | lines | predicted class | as ours |", "|---|---|---|---:|---:|---|"]
-    for name, note in notes.items():
-        lines = len((ROOT / f"benchmarks/side_by_side/{name}.py").read_text(encoding="utf-8").split("\n")) - 1
+    for name, note in _notes().items():
+        lines, share = len(_typed(name)), f"{note['predicted class']:.0%}"
         metric = f"{note['shared']:.0%} of `{note['metric']}`" if note["metric"] else "–"
-        title = {"ours": "precedents", "pydvl": "pyDVL", "trak": "TRAK"}.get(name, name)
-        cells = [title, note["version"], note["date"], str(lines), f"{note['predicted class']:.0%}", metric]
-        rows.append(f"| {' | '.join(cells)} |")
+        library = LIBRARIES.get(name, name)
+        rows.append(f"| {library} | {note['version']} | {note['date']} | {lines} | {share} | {metric} |")
     return "\n".join(rows)
 
 

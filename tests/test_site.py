@@ -87,6 +87,15 @@ def test_every_part_has_a_place_on_its_page(site, axis) -> None:
         assert f'id="{name}"' in page
 
 
+def test_every_entry_of_the_navigation_has_a_title(site) -> None:
+    for page in ("metrics/cos_grad.html", "criteria/identical_class.html", "parts/features.html"):
+        entries = re.findall(
+            r'<span class="md-ellipsis">\s*(.*?)\s*<', (site / page).read_text(encoding="utf-8")
+        )
+        assert {"Metrics", "Criteria", "Parts"} < set(entries)
+        assert not {"", "None"} & set(entries)
+
+
 def test_every_public_name_is_in_the_reference(site) -> None:
     page = text(site, "api.html")
     for name in precedents.__all__:
@@ -105,5 +114,6 @@ def test_what_is_shown_of_other_libraries_was_run_as_it_stands(site) -> None:
     assert {name: note["mark"] for name, note in notes.items()} == files, "python -m benchmarks.side_by_side"
     assert all("failed" not in note for note in notes.values())
     page = text(site, "peers.html")
-    for note in notes.values():
+    for name, note in notes.items():
         assert note["version"] in page
+        assert (HERE / f"{name}.py").read_text().splitlines()[0] in page
