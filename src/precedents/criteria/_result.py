@@ -56,15 +56,18 @@ class Criterion(Protocol):
 
 
 def rate(criterion: str, successes: Tensor, chance: float, demand: float) -> Result:
-    """A success rate. It passes at `demand`, fails below one half or at chance, and is weak between."""
+    """A success rate. It passes at `demand`, fails below one half or at chance, and is weak between.
+
+    A rate at `demand` over so few cases that chance is not excluded is weak: they do not decide.
+    """
     values = successes.double()
     low, high = wilson(float(values.sum()), len(values))
     mean = float(values.mean())
     verdict: Verdict = "weak"
-    if mean < 0.5 or low <= chance:
+    if mean >= demand:
+        verdict = "passed" if low > chance else "weak"
+    elif mean < 0.5 or low <= chance:
         verdict = "failed"
-    elif mean >= demand:
-        verdict = "passed"
     return Result(criterion, values, low, high, chance, verdict)
 
 
