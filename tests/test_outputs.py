@@ -273,3 +273,18 @@ def test_outputs_are_read_alike_each_time() -> None:
     assert outputs_of(torch.zeros(2, 3), 2) == Outputs()
     assert outputs_of(torch.zeros(2, 1), 2) == Outputs(form="logit")
     assert outputs_of((torch.zeros(()), torch.zeros(2, 3)), 2) == Outputs(place=1)
+
+
+def test_an_output_that_is_called_logit_is_taken_before_a_hidden_layer(train) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.head = nn.Linear(5, 4, dtype=torch.double), nn.Linear(4, 1, dtype=torch.double)
+
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            hidden = self.first(x).tanh()
+            return {"hidden": hidden, "logit": self.head(hidden)}
+
+    model = Classifier.of(Two(), Examples.of((train[0], train[1] % 2)))
+    assert model.classes == 2
+    assert model.outputs.place == "logit"

@@ -15,6 +15,7 @@ from precedents.errors import InputError, UnknownNameError
 
 Place: TypeAlias = str | int  # a key or an attribute; a position
 Form = Literal["logits", "logit", "probability"]
+NAMES = ("logits", "logit")  # of outputs, which say what they are
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Outputs:
 
 
 def outputs_of(output: Any, count: int, given: Place | None = None) -> Outputs:
-    """Where the logits are: where `given` says, under the name "logits", or in the one tensor [b, classes]."""
+    """Where the logits are: where `given` says, under their name, or in the one tensor [b, classes]."""
     if isinstance(output, Tensor):
         if given is not None:
             raise InputError(f"output is {given!r}, but the model returns one tensor. Leave output out.")
@@ -52,7 +53,7 @@ def outputs_of(output: Any, count: int, given: Place | None = None) -> Outputs:
         parts = dict(_parts(output))
     if given is not None and given not in parts:
         raise UnknownNameError("output of the model", str(given), map(str, parts))
-    named = given if given is not None else "logits" if "logits" in parts else None
+    named = given if given is not None else next((name for name in NAMES if name in parts), None)
     if named is not None:
         parts = {named: parts[named]}
     forms = {place: _form(value, count) for place, value in parts.items() if isinstance(value, Tensor)}
