@@ -43,24 +43,37 @@ class LSTMScan(torch.autograd.Function):
     def backward(ctx: Any, d_hiddens: Tensor, d_cell: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of the pre-activations and of the first states."""
         gates, cells, bent, weight, valid = ctx.saved_tensors
-        h = bent.shape[-1]
+        steps, h = len(gates), bent.shape[-1]
+        slopes, bend = _slopes(gates, cells[:-1], bent)
         d_pre = ROOMS.like(gates)
         d_hidden, d_cell = torch.zeros_like(d_cell), d_cell.clone()
         back = weight.transpose(1, 2)
-        sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
-        for t in range(len(gates) - 1, -1, -1):
-            i, f, g, o = gates[t].split(h, dim=-1)
-            d_i, d_f, d_g, d_o = d_pre[t].split(h, dim=-1)
+        forget = gates[..., h : 2 * h]
+        places = d_pre.unflatten(-1, (4, h))
+        for t in range(steps - 1, -1, -1):
             d_hidden = d_hidden + d_hiddens[t]
-            d_new = d_cell + tanh_backward(d_hidden * o, bent[t])
-            sigmoid_backward.grad_input(d_new * g, i, grad_input=d_i)
-            sigmoid_backward.grad_input(d_new * cells[t], f, grad_input=d_f)
-            tanh_backward.grad_input(d_new * i, g, grad_input=d_g)
-            sigmoid_backward.grad_input(d_hidden * bent[t], o, grad_input=d_o)
+            d_new = torch.addcmul(d_cell, d_hidden, bend[t])
+            torch.mul(d_new[..., None, :], slopes[t, ..., :3, :], out=places[t, ..., :3, :])
+            torch.mul(d_hidden, slopes[t, ..., 3, :], out=places[t, ..., 3, :])
             if valid is None:
-                d_hidden, d_cell = torch.bmm(d_pre[t], back), d_new.mul_(f)
+                d_hidden, d_cell = torch.bmm(d_pre[t], back), d_new.mul_(forget[t])
             else:
                 d_pre[t].mul_(valid[t])
                 d_hidden = torch.where(valid[t], 0.0, d_hidden) + torch.bmm(d_pre[t], back)
-                d_cell = torch.where(valid[t], d_new * f, d_cell)
+                d_cell = torch.where(valid[t], d_new * forget[t], d_cell)
         return d_pre, None, d_hidden, d_cell, None
+
+
+def _slopes(gates: Tensor, cells: Tensor, bent: Tensor) -> tuple[Tensor, Tensor]:
+    """What a step's new cell changes with its four pre-activations [t, d, b, 4, h], and its hidden with its cell.
+
+    The last of the four is that of the hidden state by its own gate. All steps at once, before going back.
+    """
+    h = bent.shape[-1]
+    i, _, g, o = gates.split(h, dim=-1)
+    slopes = torch.addcmul(gates, gates, gates, value=-1, out=ROOMS.like(gates)).unflatten(-1, (4, h))
+    slopes[..., 0, :] *= g
+    slopes[..., 1, :] *= cells
+    torch.addcmul(i, g * g, i, value=-1, out=slopes[..., 2, :])
+    slopes[..., 3, :] *= bent
+    return slopes, torch.addcmul(o, bent * bent, o, value=-1)
