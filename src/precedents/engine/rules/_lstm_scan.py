@@ -65,9 +65,9 @@ class LSTMScan(torch.autograd.Function):
 
 
 def _slopes(gates: Tensor, cells: Tensor, bent: Tensor) -> tuple[Tensor, Tensor]:
-    """What a step's new cell changes with its four pre-activations [t, d, b, 4, h], and its hidden with its cell.
+    """How a step's new cell changes with its pre-activations [t, d, b, 4, h], and its hidden with its cell.
 
-    The last of the four is that of the hidden state by its own gate. All steps at once, before going back.
+    The last of the four is how the hidden state changes with its own gate. All steps at once, to go back later.
     """
     h = bent.shape[-1]
     i, _, g, o = gates.split(h, dim=-1)
