@@ -68,8 +68,13 @@ class Evidence:
         return self.model.budget.kept(self.train.streamed)
 
     def train_rows(self, features: Features) -> Iterator[tuple[range, Rows]]:
-        """The same of the training set; from the second time on, the first are kept as far as there is room."""
-        room = self.room if ("reused", features) in self.kept else 0
+        """The same of the training set; kept from the second time on, if there is room for them.
+
+        Of a set that is streamed, which is dear to read, the first are kept as far as there is room.
+        """
+        size = self.model.number * len(self.train) * self.held(features)
+        keep = ("reused", features) in self.kept and (self.train.streamed or size <= self.room)
+        room = self.room if keep else 0
         self.reused(features)
 
         def rest(last: tuple[range, Rows] | None) -> Iterator[tuple[range, Rows]]:
