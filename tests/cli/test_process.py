@@ -10,6 +10,7 @@ from time import monotonic, sleep
 import pytest
 
 from cli.conftest import ROOT, RUN, ended, started
+from precedents.cli._output import Interrupted, reporting
 
 AUDIT = f"audit {RUN} --cases 60 --metrics gc,gd,l2_grad,cos_x,fk --json"
 
@@ -133,3 +134,18 @@ def test_the_shell_completes_names_from_the_registries(line, offered, tmp_path) 
 def test_the_script_is_the_command() -> None:
     script = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]\n")[2].splitlines()[0]
     assert script == 'precedents = "precedents.cli._main:main"'
+
+
+def test_ctrl_c_while_a_class_is_made_is_one_too() -> None:
+    class Pressed:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    def made() -> None:
+        type("Owner", (), {"part": Pressed()})
+
+    with pytest.raises(Interrupted, match="stopped"), reporting(True, "stopped"):
+        try:
+            made()
+        except KeyboardInterrupt as pressed:  # from Python 3.12 on
+            raise RuntimeError from pressed

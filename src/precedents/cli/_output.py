@@ -33,7 +33,9 @@ def reporting(silent: bool, interrupted: str = "Interrupted: nothing was written
         warnings.showwarning = lambda message, *_: None if silent else say(str(message))
         try:
             yield (lambda _: None) if silent else say
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as error:  # Python wraps one that comes while classes are made
+            if not any(isinstance(each, KeyboardInterrupt) for each in (error, error.__cause__)):
+                raise
             raise Interrupted(interrupted) from None
 
 
