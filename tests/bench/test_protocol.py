@@ -16,7 +16,7 @@ from precedents.bench.settings import SETTINGS, chosen, counted
 from precedents.bench.train import moved, trained
 from precedents.bench.work import VARIANTS, names, work
 from precedents.data import Examples
-from precedents.errors import FormatError, InputError, StaleError, UnknownNameError
+from precedents.errors import BudgetError, FormatError, InputError, StaleError, UnknownNameError
 from precedents.paper import METRICS, metric
 
 QUICK = replace(SETTINGS["wine/mlp"], epochs=3)
@@ -240,3 +240,10 @@ def test_images_are_moved_and_mirrored_as_wholes() -> None:
     found = {next(k for k, each in enumerate(possible) if torch.equal(each, one)) for one in changed}
     assert len(found) > 20
     assert {k % 2 for k in found} == {0, 1}
+
+
+def test_what_does_not_fit_into_memory_is_not_recorded_as_missing(tmp_path) -> None:
+    records = Records.of(tmp_path, QUICK.name, header(QUICK, None))
+    with pytest.raises(BudgetError):
+        Repeat(QUICK, 0, records, memory="10 KB").run(["dot_if"])
+    assert not [piece for _, piece in records.values if piece[0] == "outcome"]

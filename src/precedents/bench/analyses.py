@@ -1,11 +1,9 @@
 """What a repeat tells besides the criteria: norms, hubs, residuals, a map, examples, stability."""
 
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,7 +23,7 @@ from precedents.paper import METRICS
 from precedents.preconditioners.hessian import InverseHessian
 from precedents.ranking import top_k
 from precedents.similarities.cosine import cosine
-from precedents.views.shown import shown
+from precedents.views.shown import as_png, shown
 
 if TYPE_CHECKING:
     from precedents.bench.protocol import Repeat
@@ -174,11 +172,7 @@ def _shown(dataset: Dataset, examples: Examples, place: int) -> dict[str, Any]:
         return {"text": value}
     if isinstance(value, Mapping):
         return {"table": {name: float(number) for name, number in value.items()}}
-    from matplotlib.image import imsave
-
-    file = BytesIO()
-    imsave(file, value, cmap="gray_r", vmin=0, vmax=1, format="png")
-    return {"png": b64encode(file.getvalue()).decode()}
+    return {"png": as_png(value).partition(",")[2]}
 
 
 def _stability(ready: Ready, again: Ready, metric: Metric) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.identical_instance import IdenticalInstance
 from precedents.criteria.identical_subclass import IdenticalSubclass
 from precedents.criteria.model_randomization import ModelRandomization
-from precedents.judgement import Inapplicable, attempted
+from precedents.errors import NotApplicable, NumericalError
 from precedents.metric import Metric
 from precedents.model import Classifier
 from precedents.paper import METRICS, metric
@@ -198,9 +198,13 @@ class Repeat:
         }
 
     def _outcome(self, part: str, name: str, law: Criterion) -> dict[str, Any]:
-        outcome = attempted(lambda: law(self.trial(part), self.metric(name)))
-        if isinstance(outcome, Inapplicable):
-            return {"missing": outcome.reason}
+        try:
+            outcome = law(self.trial(part), self.metric(name))
+        except (
+            NotApplicable,
+            NumericalError,
+        ) as reason:  # too little memory is no result: it stops
+            return {"missing": str(reason)}
         nulls = {key: value for key, value in outcome.notes.items() if key.startswith("null")}
         known = {"mean": outcome.mean, "count": len(outcome.values), "chance": outcome.chance}
         return known | ({"nulls": nulls} if nulls else {})
