@@ -63,6 +63,12 @@ def test_ctrl_c_during_training_leaves_nothing(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_ctrl_c_in_code_that_is_a_string_has_the_same_exit_code(tmp_path) -> None:
+    (tmp_path / "my_model.py").write_text('def make():\n    exec("raise KeyboardInterrupt")\n')
+    done = ended(started("audit", "--target", "my_model:make", cwd=tmp_path))
+    assert (done.code, done.err.partition(".")[0]) == (130, "precedents: Interrupted: nothing was kept")
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [

@@ -85,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PrecedentsError as error:
         return _ended(str(error), WRONG)
     except Interrupted as error:
+        exec("")  # noqa: S102  forgets a Ctrl-C that came in an exec: `python -m` would die of it, not exit
         return _ended(str(error), INTERRUPTED)
     except (BrokenPipeError, SystemExit) as end:  # typer and rich exit when nobody reads stdout any more
         if not any(isinstance(error, BrokenPipeError) for error in (end, end.__context__)):
