@@ -45,7 +45,7 @@ def _settings() -> Iterator[Setting]:
         "cifar10",
         "mobilenetv2",
         "mobilenet_v2",
-        epochs=4,
+        epochs=6,
         pretraining=2,
         decay=0.01,
         moved=True,

@@ -39,7 +39,7 @@ def trained(
     best, kept = -1, None
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(seed)
-        model = build().train()
+        model = build().train().to(memory_format=torch.channels_last)  # convolutions are faster so
         optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
         for _ in tracked(range(epochs), "training"):
             total = 0.0
@@ -57,7 +57,7 @@ def trained(
                 best, kept = now, deepcopy(model.state_dict())
     if kept is not None:
         model.load_state_dict(kept)
-    return model.eval()
+    return model.to(memory_format=torch.contiguous_format).eval()
 
 
 @torch.no_grad()
