@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precedents.runtime.progress import duration, in_lines, quiet, tracked
+from precedents.runtime.progress import duration, in_lines, quiet, told, tracked, within
+from precedents.runtime.workers import in_workers
 
 
 class Terminal(io.StringIO):
@@ -96,6 +97,28 @@ def test_quiet_work_shows_nothing(capsys) -> None:
         list(tracked([1, 2, 3], "digging", patience=-1))
         assert "digging" not in shown(lambda: list(tracked([1, 2, 3], "digging", patience=-1)))
     assert capsys.readouterr().err == ""
+
+
+def test_lines_can_be_given_to_somebody_else_and_say_what_they_are_part_of(capsys) -> None:
+    heard: list[str] = []
+    with told(heard.append), within("garden"):
+        list(tracked([1, 2, 3], "digging", patience=-1))
+        assert "digging" not in shown(lambda: list(tracked([1, 2], "digging", patience=-1)))
+    list(tracked([1, 2, 3], "digging", patience=-1))
+    assert heard[0].startswith("garden: digging: 1 of 3, ")
+    assert capsys.readouterr().err == ""
+
+
+def dug(holes: int) -> int:
+    return sum(1 for _ in tracked(range(holes), f"digging {holes}", patience=-1))
+
+
+def test_the_lines_of_workers_come_to_who_started_them(capfd) -> None:
+    heard: list[str] = []
+    assert sorted(in_workers(dug, [2, 3], 2, heard.append)) == [2, 3]
+    assert {line.partition(",")[0] for line in heard} >= {"digging 2: 1 of 2", "digging 3: 1 of 3"}
+    assert list(in_workers(dug, [4], 1)) == [4]
+    assert capfd.readouterr().err == ""
 
 
 def test_a_bar_is_there_while_the_first_item_is_worked_on() -> None:

@@ -38,7 +38,7 @@ from precedents.model import Classifier
 from precedents.paper import METRICS, metric
 from precedents.preconditioners.hessian import InverseHessian
 from precedents.runtime.files import write
-from precedents.runtime.progress import tracked
+from precedents.runtime.progress import tracked, within
 
 SHORT = 0.01  # seconds that are no cost
 FAR = 100_000  # between the seeds of a repeat's model and of the one that is trained again
@@ -178,8 +178,11 @@ class Repeat:
     def run(self, metrics: Sequence[str]) -> None:
         """All pieces that are not recorded yet."""
         for part, made in self.pieces(metrics).items():
-            for piece, make in tracked(made, f"{self.setting.name} repeat {self.number} {part}"):
-                if not self.records.has(self.number, piece):
+            left = [(piece, make) for piece, make in made if not self.records.has(self.number, piece)]
+            with within(f"{self.setting.name} repeat {self.number}, {part}"):
+                if left:
+                    self.trial(part)  # before the pieces, so that the progress of its training is shown
+                for piece, make in tracked(left, "metrics"):
                     began = perf_counter()
                     self.records.once(self.number, piece, make)
                     self._cost(piece, perf_counter() - began)

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy, pad
 
 from precedents.data import Examples
 from precedents.inputs import Inputs, fed
+from precedents.layout import store
 from precedents.runtime.progress import tracked
 
 SIZE = 128  # instances of a batch
@@ -39,7 +40,8 @@ def trained(
     best, kept = -1, None
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(seed)
-        model = build().train().to(memory_format=torch.channels_last)  # convolutions are faster so
+        model = build().train()
+        store(model, torch.channels_last)  # convolutions are faster so
         optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
         for _ in tracked(range(epochs), "training"):
             total = 0.0
@@ -57,7 +59,8 @@ def trained(
                 best, kept = now, deepcopy(model.state_dict())
     if kept is not None:
         model.load_state_dict(kept)
-    return model.to(memory_format=torch.contiguous_format).eval()
+    store(model, torch.contiguous_format)
+    return model.eval()
 
 
 @torch.no_grad()

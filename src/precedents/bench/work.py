@@ -9,6 +9,7 @@ from precedents.bench.records import COSTS, Records, mended
 from precedents.bench.settings import Setting
 from precedents.errors import InputError
 from precedents.paper import METRICS, metric, name_of
+from precedents.runtime.progress import Tell
 from precedents.runtime.workers import in_workers
 
 DAMPINGS = (1e-1, 1e-2, 1e-5, 1e-7, 1e-10)
@@ -44,8 +45,12 @@ def work(
     metrics: Sequence[str] | None = None,
     workers: int = 1,
     memory: str | None = None,
+    tell: Tell | None = None,
 ) -> Iterator[Task]:
-    """Runs every repeat; yields each when it is done. What is recorded already is not done again."""
+    """Runs every repeat; yields each when it is done. What is recorded already is not done again.
+
+    `tell` is given lines with the progress within the repeats.
+    """
     if workers < 1:
         raise InputError(f"There are {workers} workers. Use at least one.")
     mended(out / COSTS)
@@ -57,7 +62,7 @@ def work(
         for setting in settings
         for repeat in repeats
     ]
-    yield from in_workers(done, tasks, workers)
+    yield from in_workers(done, tasks, workers, tell)
 
 
 def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:

@@ -15,11 +15,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 Advance = Callable[[], None]  # to be called after each item
+Tell = Callable[[str], None]  # is given a line
 
 LONGEST = 30.0  # seconds between two lines
 
 _shown: ContextVar[bool] = ContextVar("shown", default=False)  # whether nothing (more) is to be shown
 _lines_wanted: ContextVar[bool] = ContextVar("lines wanted", default=False)  # where there is no terminal
+_told: ContextVar[Tell | None] = ContextVar("told", default=None)  # whoever shows the lines instead of stderr
+_within: ContextVar[str] = ContextVar("within", default="")  # what the work is part of, before its titles
 
 
 @contextmanager
@@ -42,10 +45,30 @@ def in_lines() -> Iterator[None]:
         _lines_wanted.reset(before)
 
 
+@contextmanager
+def told(tell: Tell) -> Iterator[None]:
+    """Lines are given to somebody else within, who can show them."""
+    before = _told.set(tell)
+    try:
+        yield
+    finally:
+        _told.reset(before)
+
+
+@contextmanager
+def within(title: str) -> Iterator[None]:
+    """Says what the work within is part of."""
+    before = _within.set(f"{title}: ")
+    try:
+        yield
+    finally:
+        _within.reset(before)
+
+
 def tracked(items: Iterable[T], title: str, total: int | None = None, patience: float = 1.0) -> Iterator[T]:
     """The items, with the progress and the remaining time once `patience` seconds have passed."""
     total = total if total is not None or not isinstance(items, Sized) else len(items)
-    with _display(title, total, patience) as advance:
+    with _display(_within.get() + title, total, patience) as advance:
         if advance is None:
             yield from items
             return
@@ -61,9 +84,12 @@ def tracked(items: Iterable[T], title: str, total: int | None = None, patience: 
 def _display(title: str, total: int | None, patience: float) -> AbstractContextManager[Advance | None]:
     if _shown.get():
         return nullcontext()
-    if sys.stderr.isatty():
+    tell = _told.get()
+    if tell is None and sys.stderr.isatty():
         return _bar(title, total, patience)
-    return _lines(title, total, patience) if _lines_wanted.get() else nullcontext()
+    if tell is None and not _lines_wanted.get():
+        return nullcontext()
+    return _lines(title, total, patience, tell or _on_stderr)
 
 
 @contextmanager
@@ -94,7 +120,7 @@ def _bar(title: str, total: int | None, patience: float) -> Iterator[Advance]:
 
 
 @contextmanager
-def _lines(title: str, total: int | None, patience: float) -> Iterator[Advance]:
+def _lines(title: str, total: int | None, patience: float, tell: Tell) -> Iterator[Advance]:
     """A line after the first item that ends too late, then after twice the time, at least every half minute."""
     began, due, done = monotonic(), patience, 0
 
@@ -104,10 +130,14 @@ def _lines(title: str, total: int | None, patience: float) -> Iterator[Advance]:
         spent = monotonic() - began
         if spent > due and done != total:
             due = min(2 * spent, spent + LONGEST)
-            sys.stderr.write(f"{title}: {_state(done, total, spent)}\n")
-            sys.stderr.flush()
+            tell(f"{title}: {_state(done, total, spent)}")
 
     yield advance
+
+
+def _on_stderr(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
 
 
 def _state(done: int, total: int | None, spent: float) -> str:

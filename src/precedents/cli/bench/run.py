@@ -64,7 +64,8 @@ def run(
         workers = workers or cpu_count() or 1
         memory = memory or readable(available() // (workers + 1))
         told = None if metrics is None else metrics.split(";")
-        made = work(wanted, places, out, data=data, metrics=told, workers=workers, memory=memory)
+        tell = None if quiet else say
+        made = work(wanted, places, out, data=data, metrics=told, workers=workers, memory=memory, tell=tell)
         for task in tracked(made, "repeats", len(wanted) * len(places)):
             say(f"{task.setting.name} repeat {task.repeat} is done")
         show(f"{out}: {len(places)} repeats of {', '.join(setting.name for setting in wanted)}")
