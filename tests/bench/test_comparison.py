@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from bench import recorded
-from precedents.bench.comparison import ROUNDING, compare, deviations, spearman, variants
+from precedents.bench.comparison import ROUNDING, compare, deviations, variants
 from precedents.bench.findings import Estimate, findings
+from precedents.bench.orders import Row, order, spearman
 from precedents.bench.published import Published
 from precedents.bench.summary import alone, brief, grids, sentences
 
@@ -163,6 +164,45 @@ def test_an_order_that_the_variants_explain_differs(tmp_path) -> None:
     (order,) = compared(tmp_path, *lines).orders
     assert order.correlation == pytest.approx(spearmanr([4, 2, 1, 3], [3, 1, 4, 2]).statistic)
     assert (order.status, order.reproduced, order.moved[0]) == ("differs", 1.0, "dot_if")
+
+
+def column(ours, theirs, differing=(), spread=True):
+    """A column of which each metric has the same values in two repeats, or those that are given."""
+    rows = []
+    for i, (own, published) in enumerate(zip(ours, theirs, strict=True)):
+        estimate = Estimate(own if isinstance(own, tuple) else (own, own))
+        rows.append(Row(f"metric {i}", estimate, published, estimate.mean, i not in differing))
+    return order("somewhere", "identical_class", rows, spread)
+
+
+def test_an_order_without_metrics_that_differ_names_them() -> None:
+    ours, theirs = [0.9, 0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.2, 0.3, 0.4]
+    found = column(ours, theirs, differing=[0])
+    assert (found.status, found.without) == ("differs", (["metric 0"], pytest.approx(1.0)))
+    assert list(found.reasons) == ["1.00 without metric 0"]
+    assert column(ours, theirs, differing=[1]).status == "open"
+    assert column(theirs, theirs, differing=[0]).without is None
+
+
+def test_an_order_whose_cells_all_agree_is_within_their_spread() -> None:
+    found = column([0.11, 0.1, 0.13, 0.12], [0.1, 0.11, 0.12, 0.13])
+    assert (found.status, *found.reasons) == ("differs", "every cell agrees: within their spread")
+
+
+UNSTEADY = [(0.0, 0.42), (0.1, 0.3), (0.2, 0.2), (0.3, 0.12), (0.4, 0.0)]
+THEIRS = [0.1, 0.5, 0.4, 0.2, 0.3]
+
+
+def test_the_order_of_a_single_run_is_held_against_single_runs() -> None:
+    assert column(UNSTEADY, THEIRS, differing=[1]).status == "open"
+    found = column(UNSTEADY, THEIRS, differing=[1], spread=False)
+    assert (found.status, found.without) == ("differs", None)
+    best, own = found.single
+    assert best == pytest.approx(max(spearman([each[i] for each in UNSTEADY], THEIRS) for i in (0, 1)))
+    assert own < 0.8
+    assert next(found.reasons).startswith(f"published of one run; one of ours has {best:.2f}, and ours ")
+    steady = [sum(each) / 2 for each in UNSTEADY]
+    assert column(steady, THEIRS, differing=[1], spread=False).status == "open"
 
 
 def test_grad_cos_is_held_to_its_target(comparison, tmp_path) -> None:

@@ -17,9 +17,8 @@ from functools import partial
 from math import hypot
 from typing import Any, final
 
-import numpy as np
-
 from precedents.bench.findings import Estimate, Findings
+from precedents.bench.orders import Order, Row, order
 from precedents.bench.published import CRITERIA, Published, published, without_spread
 from precedents.bench.tables import Cell, of_paper, plain, rounded
 from precedents.names import FORMS
@@ -28,7 +27,6 @@ LIMIT = 2.0  # combined standard deviations
 FEW = 5  # repeats, below which their standard deviation says little
 CASES = 500  # of the published numbers
 ROUNDING = 0.005 / 3**0.5  # the standard deviation of what two digits round off
-ORDER = 0.8  # the rank correlation with the published column that is aimed at
 CLOSE = 0.03  # the difference of GC's identical class that is aimed at
 FAMILY = {"ekfac": "hessian", "lanczos": "hessian"}  # other ways to the same matrix
 STATUSES = ("agrees", "differs", "open", "missing")
@@ -106,25 +104,6 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Order:
-    """How far a column of ours has the order of the published one; the Fisher rows are left out."""
-
-    setting: str
-    criterion: str
-    metrics: int
-    correlation: float | None
-    reproduced: float | None  # with the variants that are named as causes
-    moved: Sequence[str]  # the metrics whose rank differs most
-
-    @property
-    def status(self) -> str:
-        """Whether it is as aimed at; by the named variants; or open."""
-        if self.correlation is None or self.correlation >= ORDER:
-            return "agrees"
-        return "differs" if self.reproduced is not None and self.reproduced >= ORDER else "open"
-
-
-@dataclass(frozen=True)
 class Comparison:
     """All settings with records."""
 
@@ -173,13 +152,12 @@ def compare(found: Sequence[Findings]) -> Comparison:
         for (criterion, setting, metric), cell in theirs.items()
         if setting == each.setting
     ]
+    columns = [(criterion, each.setting) for each in known for criterion in CRITERIA.values()]
     orders = [
-        order
-        for each in known
-        for criterion in CRITERIA.values()
-        if (order := _order([c for c in cells if (c.setting, c.criterion) == (each.setting, criterion)]))
+        _order([c for c in cells if (c.criterion, c.setting) == column], column not in flat)
+        for column in columns
     ]
-    return Comparison(cells, orders, [each for each in found if each not in known])
+    return Comparison(cells, [each for each in orders if each], [each for each in found if each not in known])
 
 
 def deviations(ours: Estimate, theirs: Published, rate: bool, spread: bool = True) -> float:
@@ -193,13 +171,6 @@ def deviations(ours: Estimate, theirs: Published, rate: bool, spread: bool = Tru
         floors = [max(ROUNDING, _sampling(ours.mean, cases)), max(ROUNDING, _sampling(theirs.mean, CASES))]
     combined = hypot(max(first, floors[0]), max(second, floors[1]), ROUNDING)
     return (ours.mean - theirs.mean) / combined
-
-
-def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The rank correlation with average ranks for ties; none if one of the two has no order."""
-    a, b = (_ranks(np.asarray(each, dtype=float)) for each in (first, second))
-    ordered = len(a) > 1 and a.any() and b.any()
-    return float(a @ b / np.sqrt((a @ a) * (b @ b))) if ordered else None
 
 
 def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str, str]]:
@@ -225,33 +196,20 @@ def _compared(found: Findings, criterion: str, metric: str, theirs: Published, s
     return Compared(found.setting, criterion, metric, cell, ours and measured(ours), others)
 
 
-def _order(cells: Sequence[Compared]) -> Order | None:
-    """Of one column. Ours is rounded to two digits first, as the published one is, so that it has such ties."""
-    kept = [c for c in cells if c.cell.ours and c.cell.published and "fisher" not in c.metric]
-    if len(kept) < 3:
-        return None
-    theirs = [c.cell.published.mean for c in kept if c.cell.published]
-    ours = [round(c.cell.ours.mean, 2) for c in kept if c.cell.ours]
-    again = [round(c.reproduced, 2) for c in kept if c.reproduced is not None]
-    shifts = np.abs(_ranks(np.asarray(ours)) - _ranks(np.asarray(theirs)))
-    moved = [kept[i].metric for i in np.argsort(-shifts, kind="stable")[:2] if shifts[i] > 0]
-    first = kept[0]
-    return Order(
-        first.setting, first.criterion, len(kept), spearman(ours, theirs), spearman(again, theirs), moved
-    )
+def _order(cells: Sequence[Compared], spread: bool) -> Order | None:
+    """Of one column, without the Fisher rows."""
+    rows = [
+        Row(c.metric, c.cell.ours, c.cell.published.mean, c.reproduced or 0.0, c.status == "agrees")
+        for c in cells
+        if c.cell.ours and c.cell.published and "fisher" not in c.metric
+    ]
+    return order(cells[0].setting, cells[0].criterion, rows, spread) if cells else None
 
 
 def _sampling(rate: float, cases: float) -> float:
     """The standard deviation of a rate over so many cases, one success and one failure added."""
     share = (rate * cases + 1) / (cases + 2)
     return (share * (1 - share) / cases) ** 0.5
-
-
-def _ranks(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Average ranks, less their mean."""
-    ordered = np.sort(values)
-    twice = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
-    return (twice - len(values)) / 2
 
 
 def _parts(form: str) -> tuple[str, ...]:

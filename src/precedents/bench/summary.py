@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from precedents.bench.comparison import CLOSE, LIMIT, ORDER, RANK_ONE, STATUSES, Compared, Comparison
+from precedents.bench.comparison import CLOSE, LIMIT, RANK_ONE, STATUSES, Compared, Comparison
 from precedents.bench.findings import Estimate, Findings
+from precedents.bench.orders import ORDER
 from precedents.bench.published import CRITERIA, without_spread
 from precedents.bench.tables import counted, titled
 from precedents.names import FORMS
@@ -98,7 +99,7 @@ def _orders(comparison: Comparison) -> str:
     held, named = (sum(each.status == status for each in orders) for status in ("agrees", "differs"))
     return (
         f"The order of the metrics (Spearman, without the Fisher rows) is at least {ORDER} in {held} of "
-        f"{len(orders)} columns, and in {named} more with the variants that are named as causes."
+        f"{len(orders)} columns; for {named} more the table of the targets names why it is not."
     )
 
 
@@ -137,7 +138,7 @@ def _count(counts: dict[str, int]) -> Entry:
 
 def _targets(comparison: Comparison) -> Grid:
     """The order of the metrics in every column, and GC's difference."""
-    close, flat = comparison.closeness(), without_spread()
+    close = comparison.closeness()
     orders = {(each.setting, each.criterion): each for each in comparison.orders}
     rows: list[list[Entry | str]] = []
     for setting in dict.fromkeys(each.setting for each in comparison.cells):
@@ -153,11 +154,8 @@ def _targets(comparison: Comparison) -> Grid:
                 row.append(NONE)
                 continue
             below = order.status != "agrees"
-            under = (
-                [f"{number(order.reproduced)} with variants"] if below and order.reproduced is not None else []
-            )
-            under += [f"moved: {', '.join(order.moved)}"] if below else []
-            under += ["published without spread"] if below and (criterion, setting) in flat else []
+            moved = [f"open; moved: {', '.join(order.moved)}"] if below else []
+            under = list(order.reasons) or moved
             row.append(Entry(number(order.correlation), tuple(under), VERDICTS[order.status]))
         rows.append(row)
     headings = [
@@ -168,7 +166,10 @@ def _targets(comparison: Comparison) -> Grid:
     note = (
         f"Aimed at: GC within {CLOSE}; and a rank correlation of at least {ORDER} between our column and the "
         "published one over the metrics without the Fisher rows, both with two digits, ties at their average "
-        "rank. Where it is less: the same with the variants that are named as causes, and what moved most."
+        "rank. Where it is less: what it is with the variants that are named as causes; or without the fewest "
+        "metrics whose cells do not agree; or that all cells agree; or, where the published column has no "
+        "spread, how near a single repeat of ours comes to it, and to our own mean. If none of these explains "
+        "it, it is open."
     )
     return Grid("Targets: GC, and the order of the metrics", headings, rows, [note])
 

@@ -1,0 +1,130 @@
+"""The order of the metrics within a column: how far ours is the published one, and why where it is not.
+
+A reason is named when it holds by the records: the variants that are named as causes give the order; or it is
+there without a few metrics, whose cells do not agree; or all cells agree, so that the order is within their
+spread; or the published column has no spread, as of a single run, and a single repeat of ours has its order, or
+single repeats do not have the order of our own mean either.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
+from typing import Any, final
+
+import numpy as np
+
+from precedents.bench.findings import Estimate
+
+ORDER = 0.8  # the rank correlation with the published column that is aimed at
+LEFT = 3  # metrics that may be left out, at most, to name them as the reason
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """A metric in a column."""
+
+    metric: str
+    ours: Estimate
+    theirs: float
+    reproduced: float  # ours, or the variant's that is named as the cause
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class Order:
+    """How far a column of ours has the order of the published one; the Fisher rows are left out."""
+
+    setting: str
+    criterion: str
+    metrics: int
+    correlation: float | None
+    reproduced: float | None  # with the variants that are named as causes
+    moved: Sequence[str]  # the metrics whose rank differs most
+    without: tuple[Sequence[str], float] | None = None  # metrics to leave out, and the correlation then
+    within: bool = False  # whether every cell agrees
+    single: tuple[float, float] | None = None  # if the published column is of one run, see `_single`
+
+    @property
+    def status(self) -> str:
+        """Whether it is as aimed at; differs for a reason; or open."""
+        if self.correlation is None or self.correlation >= ORDER:
+            return "agrees"
+        return "differs" if any(self.reasons) else "open"
+
+    @property
+    def reasons(self) -> Iterator[str]:
+        """What can be named for it to be less than aimed at."""
+        if self.reproduced is not None and self.reproduced >= ORDER:
+            yield f"{self.reproduced:.2f} with the variants"
+        if self.without is not None:
+            names, correlation = self.without
+            yield f"{correlation:.2f} without {', '.join(names)}"
+        if self.within:
+            yield "every cell agrees: within their spread"
+        if self.single is not None and (self.single[0] >= ORDER or self.single[1] < ORDER):
+            best, own = self.single
+            yield f"published of one run; one of ours has {best:.2f}, and ours {own:.2f} with their own mean"
+
+
+def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Order | None:
+    """Of one column. Ours is rounded to two digits first, as the published one is, so that it has such ties.
+
+    `spread` is whether the published column has any.
+    """
+    if len(rows) < 3:
+        return None
+    theirs = np.array([row.theirs for row in rows])
+    ours = np.array([round(row.ours.mean, 2) for row in rows])
+    again = np.array([round(row.reproduced, 2) for row in rows])
+    shifts = np.abs(_ranks(ours) - _ranks(theirs))
+    moved = [rows[i].metric for i in np.argsort(-shifts, kind="stable")[:2] if shifts[i] > 0]
+    found = spearman(ours, theirs)
+    below = found is not None and found < ORDER
+    return Order(
+        setting,
+        criterion,
+        len(rows),
+        found,
+        spearman(again, theirs),
+        moved,
+        _without(rows, ours, theirs) if below else None,
+        below and all(row.agrees for row in rows),
+        _single(rows, ours, theirs) if below and not spread else None,
+    )
+
+
+def spearman(first: Sequence[float] | Any, second: Sequence[float] | Any) -> float | None:
+    """The rank correlation with average ranks for ties; none if one of the two has no order."""
+    a, b = (_ranks(np.asarray(each, dtype=float)) for each in (first, second))
+    ordered = len(a) > 1 and a.any() and b.any()
+    return float(a @ b / np.sqrt((a @ a) * (b @ b))) if ordered else None
+
+
+def _without(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[Sequence[str], float] | None:
+    """The fewest metrics that do not agree, without which the order is there."""
+    other = [i for i, row in enumerate(rows) if not row.agrees]
+    for count in range(1, LEFT + 1):
+        tried = [
+            (spearman(np.delete(ours, left), np.delete(theirs, left)) or 0.0, left)
+            for left in map(list, combinations(other, count))
+        ]
+        best, left = max(tried, key=lambda each: each[0], default=(0.0, []))
+        if best >= ORDER:
+            return [rows[i].metric for i in left], best
+    return None
+
+
+def _single(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[float, float]:
+    """Of our repeats: the highest correlation with the published column, the mean one with our mean column."""
+    repeats = [np.round(values, 2) for values in zip(*(row.ours.values for row in rows), strict=False)]
+    best, own = ([spearman(each, other) or 0.0 for each in repeats] for other in (theirs, ours))
+    return max(best), fmean(own)
+
+
+def _ranks(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Average ranks, less their mean."""
+    ordered = np.sort(values)
+    twice = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    return (twice - len(values)) / 2
