@@ -13,13 +13,17 @@ from precedents.runtime.progress import Tell
 from precedents.runtime.workers import in_workers
 
 DAMPINGS = (1e-1, 1e-2, 1e-5, 1e-7, 1e-10)
+CURVED = (  # IF, RIF and l2_if
+    "dot:gradient/hessian(negative=keep, ",
+    "cosine:gradient/hessian(",
+    "l2:gradient/hessian(",
+)
 VARIANTS = (
     "cosine:residual",
-    *(f"dot:gradient/hessian(negative=keep, damping={damping})" for damping in DAMPINGS),
-    *(f"cosine:gradient/hessian(damping={damping})" for damping in DAMPINGS),
+    *(f"{form}damping={damping})" for form in CURVED for damping in DAMPINGS),
     *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
     "dot:gradient/fisher(kind=mean_gradient, damping=1e-10)",
-    "dot:gradient/fisher(kind=published, damping=1e-10)",
+    *(f"{similarity}:gradient/fisher(kind=published, damping=1e-10)" for similarity in ("dot", "cosine", "l2")),
     "dot:gradient/fisher(kind=true)",
 )
 
