@@ -31,9 +31,9 @@ def encoded(texts: Sequence[Tokens], words: Sequence[str]) -> Tensor:
 
 
 def counted(tokens: Tensor, words: int) -> Tensor:
-    """How often each word occurs [b, words]; padding, begin and end count nothing."""
-    real = (tokens == UNKNOWN) | (tokens >= len(MARKS))
-    return torch.zeros(len(tokens), words, device=tokens.device).scatter_add(1, tokens, real.float())
+    """How often each word of the vocabulary occurs [b, words]; unknown words and marks count nothing."""
+    known = (tokens >= len(MARKS)).float()
+    return torch.zeros(len(tokens), words, device=tokens.device).scatter_add(1, tokens, known)
 
 
 def written(tokens: Tensor, words: Sequence[str]) -> str:
