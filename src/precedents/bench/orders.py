@@ -49,23 +49,33 @@ class Order:
     @property
     def status(self) -> str:
         """Whether it is as aimed at; differs for a reason; or open."""
-        if self.correlation is None or self.correlation >= ORDER:
+        if not self.below:
             return "agrees"
         return "differs" if any(self.reasons) else "open"
 
     @property
+    def below(self) -> bool:
+        """Whether it is less than aimed at."""
+        return self.correlation is not None and self.correlation < ORDER
+
+    @property
     def reasons(self) -> Iterator[str]:
         """What can be named for it to be less than aimed at."""
+        if not self.below:
+            return
         if self.reproduced is not None and self.reproduced >= ORDER:
             yield f"{self.reproduced:.2f} with the variants"
         if self.without is not None:
             names, correlation = self.without
             yield f"{correlation:.2f} without {', '.join(names)}"
         if self.within:
-            yield "every cell agrees: within their spread"
-        if self.single is not None and (self.single[0] >= ORDER or self.single[1] < ORDER):
+            yield "every cell agrees"
+        if self.single is not None:
             best, own = self.single
-            yield f"published of one run; one of ours has {best:.2f}, and ours {own:.2f} with their own mean"
+            if best >= ORDER:
+                yield f"one run published: one of ours has {best:.2f}"
+            elif own < ORDER:
+                yield f"one run published: ours have {own:.2f} with our mean"
 
 
 def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Order | None:
@@ -80,18 +90,16 @@ def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Or
     again = np.array([round(row.reproduced, 2) for row in rows])
     shifts = np.abs(_ranks(ours) - _ranks(theirs))
     moved = [rows[i].metric for i in np.argsort(-shifts, kind="stable")[:2] if shifts[i] > 0]
-    found = spearman(ours, theirs)
-    below = found is not None and found < ORDER
     return Order(
         setting,
         criterion,
         len(rows),
-        found,
+        spearman(ours, theirs),
         spearman(again, theirs),
         moved,
-        _without(rows, ours, theirs) if below else None,
-        below and all(row.agrees for row in rows),
-        _single(rows, ours, theirs) if below and not spread else None,
+        _without(rows, ours, theirs),
+        all(row.agrees for row in rows),
+        None if spread else _single(rows, ours, theirs),
     )
 
 

@@ -153,10 +153,9 @@ def _targets(comparison: Comparison) -> Grid:
             if order is None or order.correlation is None:
                 row.append(NONE)
                 continue
-            below = order.status != "agrees"
-            moved = [f"open; moved: {', '.join(order.moved)}"] if below else []
-            under = list(order.reasons) or moved
-            row.append(Entry(number(order.correlation), tuple(under), VERDICTS[order.status]))
+            moved = [f"open; moved: {', '.join(order.moved)}"] if order.below else []
+            under = tuple(order.reasons) or tuple(moved)
+            row.append(Entry(number(order.correlation), under, VERDICTS[order.status]))
         rows.append(row)
     headings = [
         "setting",
