@@ -425,7 +425,18 @@ def test_tokens_become_vectors_as_the_user_says() -> None:
 
 
 def test_predictions_are_the_largest_logits(classifier, model, examples, train) -> None:
-    assert torch.equal(classifier.predicted(examples, size=7), model(train[0]).argmax(dim=1))
+    assert torch.equal(classifier.predicted(examples), model(train[0]).argmax(dim=1))
+
+
+def test_what_layers_return_stays_within_the_budget_whatever_is_asked(model, examples, train) -> None:
+    whole = Classifier.of(model, examples)
+    few = Classifier.of(model, examples, memory=8 * 4 * 20)
+    assert few.at_once < len(examples) < whole.at_once == 512
+    assert torch.equal(few.predicted(examples), whole.predicted(examples))
+    for layer, wanted in zip(few.hidden(train[0]), whole.hidden(train[0]), strict=True):
+        torch.testing.assert_close(layer, wanted)
+    (last,) = few.hidden(train[0], last=True)
+    assert torch.equal(last, few.hidden(train[0])[-1])
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch.compile's own, at its first use

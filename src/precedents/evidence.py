@@ -46,13 +46,17 @@ class Evidence:
         """How many numbers of a feature vector are held: fewer than d, where factors do for it."""
         return self._sample(features).held
 
+    def number(self, features: Features) -> int:
+        """The bytes of a number of a feature vector."""
+        return self._sample(features).matrix.element_size()
+
     def _sample(self, features: Features) -> Rows:
         largest = self.train.largest[:1]
         return self.once(("sample", features), lambda: Rows.of(features(self.model, self.train.take(largest))))
 
     def rows(self, features: Features, examples: Examples, first: int = 0) -> Iterator[tuple[range, Rows]]:
         """Feature vectors of consecutive instances from the first on, with their places."""
-        size = self.model.budget.rows(self.width(features), self.model.number, self.held(features))
+        size = self.model.budget.rows(self.width(features), self.number(features), self.held(features))
         with ROOMS:
             for start in tracked(range(first, len(examples), size), getattr(features, "__name__", "features")):
                 places = range(start, min(start + size, len(examples)))
@@ -72,7 +76,7 @@ class Evidence:
 
         Of a set that is streamed, which is dear to read, the first are kept as far as there is room.
         """
-        size = self.model.number * len(self.train) * self.held(features)
+        size = self.number(features) * len(self.train) * self.held(features)
         keep = ("reused", features) in self.kept and (self.train.streamed or size <= self.room)
         room = self.room if keep else 0
         self.reused(features)
@@ -82,13 +86,13 @@ class Evidence:
 
         def fits(block: tuple[range, Rows]) -> bool:
             nonlocal room
-            room -= self.model.number * len(block[0]) * self.held(features)
+            room -= self.number(features) * len(block[0]) * self.held(features)
             return room >= 0
 
         return self.kept.blocks(("rows", features), rest, fits)
 
     def groups(self, features: Features, cases: Examples) -> Iterator[Examples]:
         """The cases in groups whose features take no more than a third of the budget."""
-        size = max(1, self.model.budget.bytes // (3 * self.model.number * self.width(features)))
+        size = max(1, self.model.budget.bytes // (3 * self.number(features) * self.width(features)))
         for batch in cases.batches(size):
             yield Examples(InMemory(batch.inputs), batch.labels)

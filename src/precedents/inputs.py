@@ -49,9 +49,14 @@ def count(inputs: Inputs) -> int:
     return len(next(leaves(inputs)))
 
 
+def between(inputs: Inputs, start: int, stop: int) -> Inputs:
+    """Some consecutive instances."""
+    return mapped(lambda leaf: leaf[start:stop], inputs)
+
+
 def alone(inputs: Inputs, i: int) -> Inputs:
     """Instance i as a batch of one."""
-    return mapped(lambda leaf: leaf[i : i + 1], inputs)
+    return between(inputs, i, i + 1)
 
 
 def bare(inputs: Inputs, i: int) -> Inputs:

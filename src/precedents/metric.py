@@ -96,13 +96,14 @@ class Relevance:
         """What the relevance to m cases will take, from a trial on a few instances."""
         evidence, features = self.evidence, self.metric.features
         model, n, width = evidence.model, len(evidence.train), evidence.width(features)
+        number = evidence.number(features)
         few = evidence.train.take(range(min(n, 64)))
         single = elapsed(lambda: features(model, few)) / len(few.labels)
         cost = self.metric.preconditioner.cost(evidence, m)
         seconds = (n + m + cost.passes * n) * single + cost.flops / speed(torch.double)
-        seconds += 2.0 * n * m * width / speed(torch.float32 if model.number == 4 else torch.double)
-        held = model.number * width * (m + model.budget.rows(width, model.number))
-        kept = model.number * n * width
+        seconds += 2.0 * n * m * width / speed(torch.float32 if number == 4 else torch.double)
+        held = number * width * (m + model.budget.rows(width, number))
+        kept = number * n * width
         memory = cost.bytes + min(held, model.budget.bytes) + min(kept, evidence.room)
         return Estimate(seconds, memory, self.disk)
 
@@ -110,8 +111,8 @@ class Relevance:
     def disk(self) -> int:
         """About how many bytes it takes when it is saved."""
         evidence, features = self.evidence, self.metric.features
-        cost, model = self.metric.preconditioner.cost(evidence, 0), evidence.model
-        row = NUMBER * evidence.width(features) if cost.weighed else model.number * evidence.held(features)
+        cost, number = self.metric.preconditioner.cost(evidence, 0), evidence.number(features)
+        row = NUMBER * evidence.width(features) if cost.weighed else number * evidence.held(features)
         return cost.disk + len(evidence.train) * (row + 2 * NUMBER)
 
     def scores(self, cases: Examples) -> Tensor:

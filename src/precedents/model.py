@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from precedents.data import Batch, Examples, checked_range
 from precedents.data import fingerprint as mark
 from precedents.errors import InputError, NotApplicable, NumericalError
-from precedents.inputs import Inputs, alone, count, fed, leaves, mapped, shapes
+from precedents.inputs import Inputs, alone, between, count, fed, leaves, mapped, shapes
 from precedents.items import REGRESSION
 from precedents.layout import laid_out, layout, store
 from precedents.loss import CrossEntropy, Loss, formed, loss_of, refuse_probabilities
@@ -28,6 +28,8 @@ from precedents.trace import Tap, Trace, flat, named, traced, watched
 
 Vectorise = Callable[[Inputs], Tensor]
 HALF = (torch.float16, torch.bfloat16)
+TOGETHER = 512  # instances that go forward at once, at most,
+FORWARD = 2**28  # and bytes that their layers return
 MANY = 32  # instances whose one output lies within 0 and 1, if it is a probability
 
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
@@ -176,9 +178,25 @@ class Classifier:
             )
         return logits
 
-    def predicted(self, examples: Examples, size: int = 512) -> Tensor:
+    def predicted(self, examples: Examples) -> Tensor:
         """The class with the largest logit for each instance [n]."""
-        return torch.cat([self.finite_logits(batch).argmax(dim=1) for batch in examples.batches(size)])
+        batches = examples.batches(self.at_once)
+        return torch.cat([self.finite_logits(batch).argmax(dim=1) for batch in batches])
+
+    @cached_property
+    def at_once(self) -> int:
+        """How many instances go forward together, so that what their layers return stays small."""
+        layers = {name for name, layer in self.module.named_modules() if name and not any(layer.children())}
+        numbers = 0
+
+        def note(tap: Tap, value: Any) -> None:
+            nonlocal numbers
+            numbers += value.numel() if tap.returned and isinstance(value, Tensor) else 0
+
+        with torch.no_grad(), watched(self.module, layers, note):
+            self.logits(self.sample)
+        each = max(1, numbers // count(self.sample)) * self.number  # bytes
+        return max(1, min(TOGETHER, FORWARD // each, self.budget.bytes // (8 * each)))
 
     def vectors(self, inputs: Inputs) -> Tensor:
         """The inputs as vectors [b, d]: flattened, or as `vectorise` says."""
@@ -191,18 +209,29 @@ class Classifier:
             )
         return torch.cat([leaf.double().flatten(1).cpu() for leaf in leaves(inputs)], dim=1)
 
-    @torch.no_grad()
-    def hidden(self, inputs: Inputs) -> list[Tensor]:
-        """The hidden layers [b, d_i], flattened, in the order of computation."""
+    def hidden(self, inputs: Inputs, last: bool = False) -> list[Tensor]:
+        """The hidden layers [b, d_i], flattened, in the order of computation; or the last of them alone."""
         if not self.taps:
             raise NotApplicable("The model is linear: it has no hidden layer.")
+        taps = self.taps[-1:] if last else self.taps
+        starts = range(0, count(inputs), self.at_once)
+        pieces = [self._hidden(between(inputs, start, start + self.at_once), taps) for start in starts]
+        return [torch.cat(layer) for layer in zip(*pieces, strict=True)]
+
+    @torch.no_grad()
+    def _hidden(self, inputs: Inputs, taps: Sequence[Tap]) -> list[Tensor]:
         seen: dict[Tap, Any] = {}
-        with watched(self.module, {tap.module for tap in self.taps}, seen.__setitem__):
+
+        def note(tap: Tap, value: Any) -> None:
+            if tap in taps:
+                seen[tap] = value
+
+        with watched(self.module, {tap.module for tap in taps}, note):
             self.logits(inputs)
-        missing = [tap.module for tap in self.taps if tap not in seen]
+        missing = [tap.module for tap in taps if tap not in seen]
         if missing:
             raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
-        return [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in self.taps]
+        return [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in taps]
 
     @torch.no_grad()
     def received(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ from precedents.engine.record import Recording, recording
 from precedents.engine.roads import by_instance, by_vmap, flat
 from precedents.engine.rows import Rows, joined_factors
 from precedents.errors import InputError, PrecedentsError
-from precedents.inputs import fed, leaves, mapped
+from precedents.inputs import between, fed, leaves
 from precedents.model import Classifier
 from precedents.runtime.memory import ROOMS
 
@@ -376,5 +376,5 @@ def _said(model: Classifier, road: str) -> None:
 
 
 def _piece(batch: Batch, start: int, stop: int) -> Batch:
-    inputs = mapped(lambda leaf: leaf[start:stop], batch.inputs)
+    inputs = between(batch.inputs, start, stop)
     return Batch(inputs, batch.labels[start:stop], batch.indices[start:stop])

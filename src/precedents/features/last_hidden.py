@@ -8,4 +8,4 @@ from precedents.model import Classifier
 
 def last_hidden(model: Classifier, batch: Batch) -> Tensor:
     """The last hidden layer [b, d]."""
-    return model.hidden(batch.inputs)[-1].double()
+    return model.hidden(batch.inputs, last=True)[0].double()

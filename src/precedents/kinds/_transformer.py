@@ -29,7 +29,7 @@ class Transformer(nn.Module):
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Logits [b, classes]; the hidden layers are computed when they have hooks."""
-        if not self.blocks._forward_hooks:
+        if not (self.blocks._forward_hooks or self.head._forward_hooks):
             return _logits(self.model(**inputs, **self.always))
         with _Calls(self.model) as calls:
             output = self.model(**inputs, **self.always, **self.listened)
