@@ -118,7 +118,11 @@ def _umap(trial: Trial, dataset: Dataset) -> dict[str, Any]:
     if not model.taps:
         return {}
     some = train.take(range(min(POINTS, len(train))))
-    xy = UMAP(random_state=0, n_jobs=1).fit_transform(all_hidden(model, some).numpy())
+    threads = torch.get_num_threads()
+    try:
+        xy = UMAP(random_state=0, n_jobs=1).fit_transform(all_hidden(model, some).numpy())
+    finally:
+        torch.set_num_threads(threads)  # UMAP's numba changes it for the whole process
     return {
         "xy": [[float(x), float(y)] for x, y in xy],
         "subclass": [dataset.classes[i] for i in trial.subclasses[0][: len(some.labels)].tolist()],
