@@ -18,12 +18,16 @@ CURVED = (  # IF, RIF and l2_if
     "cosine:gradient/hessian(",
     "l2:gradient/hessian(",
 )
-VARIANTS = (
+SIMILARITIES = ("dot", "cosine", "l2")
+EVERYWHERE = (  # what is cheap: residuals alone, and the published code's Fisher matrix without its rounding
     "cosine:residual",
+    *(f"{each}:gradient/fisher(kind=mean_gradient, damping=1e-10)" for each in SIMILARITIES),
+)
+VARIANTS = (
+    *EVERYWHERE,
     *(f"{form}damping={damping})" for form in CURVED for damping in DAMPINGS),
     *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
-    "dot:gradient/fisher(kind=mean_gradient, damping=1e-10)",
-    *(f"{similarity}:gradient/fisher(kind=published, damping=1e-10)" for similarity in ("dot", "cosine", "l2")),
+    *(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES),
     "dot:gradient/fisher(kind=true)",
 )
 
@@ -73,7 +77,7 @@ def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
     """The metrics by their names or texts: those asked for, or the paper's and what explains differences."""
     tables = ("vehicle", "segment", "digits", "wine", "breast_cancer")
     small = setting.dataset in tables and setting.architecture != "cnn"
-    wanted = [*METRICS, *(VARIANTS if small else VARIANTS[:1])] if metrics is None else metrics
+    wanted = [*METRICS, *(VARIANTS if small else EVERYWHERE)] if metrics is None else metrics
     return tuple(dict.fromkeys(name_of(metric(each)) for each in wanted))
 
 
