@@ -21,6 +21,7 @@ from torch import nn
 from precedents.bench import analyses
 from precedents.bench.analyses import Made
 from precedents.bench.catalogue import ARCHITECTURES, DATASETS
+from precedents.bench.checkpoint import Checkpoint
 from precedents.bench.dataset import Dataset, Split
 from precedents.bench.records import COSTS, Piece, Records, append
 from precedents.bench.run import accuracy
@@ -140,20 +141,30 @@ class Repeat:
                 model = build()
             model.load_state_dict(load_file(path))
             return model.eval()
-        model = self._trained(build, split, self.number + FAR * (part == AGAIN))
+        steps = [Checkpoint(path.with_suffix(f".{step}")) for step in ("pretraining", "training")]
+        model = self._trained(build, split, self.number + FAR * (part == AGAIN), *steps)
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, save({name: value.contiguous() for name, value in model.state_dict().items()}))
+        for step in steps:
+            step.remove()
         return model
 
-    def _trained(self, build: Callable[[], nn.Module], split: Split, seed: int) -> nn.Module:
+    def _trained(
+        self,
+        build: Callable[[], nn.Module],
+        split: Split,
+        seed: int,
+        before: Checkpoint,
+        after: Checkpoint,
+    ) -> nn.Module:
         setting = self.setting
         train = partial(
             trained, dev=split.dev, decay=setting.decay, change=moved if setting.moved else None, seed=seed
         )
         if setting.pretraining:
-            first = train(build, split.pool, epochs=setting.pretraining)
-            return train(lambda: first, split.train, epochs=setting.epochs)
-        return train(build, split.train, epochs=setting.epochs)
+            first = train(build, split.pool, epochs=setting.pretraining, checkpoint=before)
+            return train(lambda: first, split.train, epochs=setting.epochs, checkpoint=after)
+        return train(build, split.train, epochs=setting.epochs, checkpoint=after)
 
     def _weights(self, part: str) -> Path:
         mark = blake2b(dumps(self.records.header, sort_keys=True).encode(), digest_size=4).hexdigest()

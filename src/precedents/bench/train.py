@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
+from precedents.bench.checkpoint import Checkpoint
 from precedents.data import Examples
 from precedents.inputs import Inputs, fed
 from precedents.layout import store
@@ -31,19 +32,21 @@ def trained(
     dev: Examples | None = None,
     change: Change | None = None,
     watch: Callable[[float], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> nn.Module:
     """A model built and trained from this seed; the global random state is left as it was.
 
     With a development set, the weights of the epoch that predicts it best are kept, the first of several.
-    `decay` is AdamW's. `watch` is told the mean loss after each epoch.
+    `decay` is AdamW's. `watch` is told the mean loss after each epoch. What a checkpoint has is not done again.
     """
-    best, kept = -1, None
+    checkpoint = checkpoint or Checkpoint(None)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(seed)
         model = build().train()
         store(model, torch.channels_last)  # convolutions are faster so
         optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
-        for _ in tracked(range(epochs), "training"):
+        state = checkpoint.found(model, optimizer)
+        for epoch in tracked(range(state.epochs, epochs), "training"):
             total = 0.0
             for places in torch.randperm(len(train)).split(size):
                 batch = train.take(places.tolist())
@@ -55,10 +58,12 @@ def trained(
                 total += float(loss.detach()) * len(places)
             if watch is not None:
                 watch(total / len(train))
-            if dev is not None and (now := correct(model, dev)) > best:
-                best, kept = now, deepcopy(model.state_dict())
-    if kept is not None:
-        model.load_state_dict(kept)
+            if dev is not None and (now := correct(model, dev)) > state.best:
+                state.best, state.weights = now, deepcopy(model.state_dict())
+            state.epochs = epoch + 1
+            checkpoint.keep(model, optimizer, state, over=state.epochs == epochs)
+    if state.weights:
+        model.load_state_dict(state.weights)
     store(model, torch.contiguous_format)
     return model.eval()
 
