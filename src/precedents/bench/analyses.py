@@ -52,12 +52,12 @@ def pieces(repeat: "Repeat", part: str, metrics: Mapping[str, Metric]) -> Iterat
             sharing = {each: repeat.metric(each) for each in FIRST if _kernel(each) == kernel}
             yield ("hubs", name), partial(_hubs, trial, metrics[name])
             yield ("norms", kernel), partial(_norms, trial, sharing)
-    cheap = {name: m for name, m in metrics.items() if not isinstance(m.preconditioner, InverseHessian)}
+    cheap = {name: m for name, m in METRICS.items() if not isinstance(m.preconditioner, InverseHessian)}
     if repeat.number == 0 and "cos_grad" in metrics:
         yield ("gallery",), lambda: _gallery(trial(), cheap, repeat.dataset)
     if repeat.number < AGAIN and not repeat.setting.pretraining:
-        for name, metric in cheap.items():
-            yield ("stability", name), partial(_stability, trial, partial(repeat.trial, "again"), metric)
+        for name in (each for each in cheap if each in metrics):
+            yield ("stability", name), partial(_stability, trial, partial(repeat.trial, "again"), cheap[name])
 
 
 def _kernel(name: str) -> str:
