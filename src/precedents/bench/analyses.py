@@ -20,6 +20,7 @@ from precedents.inputs import mapped
 from precedents.judgement import Inapplicable, attempted
 from precedents.metric import Metric
 from precedents.paper import METRICS
+from precedents.preconditioners.fisher import InverseFisher
 from precedents.preconditioners.hessian import InverseHessian
 from precedents.ranking import top_k
 from precedents.similarities.cosine import cosine
@@ -52,7 +53,8 @@ def pieces(repeat: "Repeat", part: str, metrics: Mapping[str, Metric]) -> Iterat
             sharing = {each: repeat.metric(each) for each in FIRST if _kernel(each) == kernel}
             yield ("hubs", name), partial(_hubs, trial, metrics[name])
             yield ("norms", kernel), partial(_norms, trial, sharing)
-    cheap = {name: m for name, m in METRICS.items() if not isinstance(m.preconditioner, InverseHessian)}
+    dear = (InverseHessian, InverseFisher) if repeat.setting.curvature == "ekfac" else InverseHessian
+    cheap = {name: m for name, m in METRICS.items() if not isinstance(m.preconditioner, dear)}
     if repeat.number == 0 and "cos_grad" in metrics:
         yield ("gallery",), lambda: _gallery(trial(), cheap, repeat.dataset)
     if repeat.number < AGAIN and not repeat.setting.pretraining:
