@@ -25,7 +25,7 @@ from precedents.inputs import between, fed, leaves
 from precedents.model import Classifier
 from precedents.runtime.memory import ROOMS
 
-VOLUME = 6_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
+VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
 PIECE = 2**17  # columns that are compared at a time, in memory that is used again
 LEAST = 32  # instances in one pass, however large they are
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
@@ -44,18 +44,14 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     size = -(-b // -(-b // plan.size))  # passes of one size, no larger than the plan's
     matrix = ROOMS.empty((b, plan.width(columns)), next(iter(model.parameters.values())).dtype)
     blocks: list[Rows] = []
-    squares: list[Tensor] = []
     for start in range(0, b, size):
         piece = _piece(batch, start, start + size)
         cotangents = partial(_single_residual, model, piece.labels)
-        for block in plan.pulled_back(piece, cotangents, columns, matrix[start : start + size]):
-            blocks.append(block)
-            squares.append(block.squares())  # now, while the numbers are near the processor
+        blocks += plan.pulled_back(piece, cotangents, columns, matrix[start : start + size])
     return Rows(
         matrix,
         torch.cat([block.scale for block in blocks]),
         joined_factors([block.factors for block in blocks]),
-        torch.cat(squares),
     )
 
 

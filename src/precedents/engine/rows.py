@@ -24,7 +24,6 @@ class Rows:
     matrix: Tensor  # [b, f], the columns that are formed
     scale: Tensor  # [b], float64
     factors: Factors = ()  # columns that are not formed, by their place
-    squared: Tensor | None = None  # [b], float64: the squared lengths, if they are known already
 
     @classmethod
     def of(cls, vectors: "Tensor | Rows") -> "Rows":
@@ -55,8 +54,6 @@ class Rows:
 
     def squares(self) -> Tensor:
         """Squared lengths [b], float64."""
-        if self.squared is not None:
-            return self.squared
         whole = self.matrix.shape[1] // CHUNK * CHUNK
         chunks = self.matrix[:, :whole].unflatten(1, (-1, CHUNK)) if whole else self.matrix[:, None, :0]
         lengths = torch.linalg.vector_norm(chunks, dim=2).double().square().sum(dim=1)
