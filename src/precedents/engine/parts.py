@@ -184,12 +184,9 @@ class Lookup:
         """The other's entries, weighed by this one's table of the rows that it has used."""
         places, table = self._used
         e = self.values.shape[2]
-        theirs = places[other.rows]  # [b', t], -1 where this one has used nothing
-        entries = theirs.clamp(min=0)[..., None] * e + torch.arange(e, device=theirs.device)
-        weights = other.values.masked_fill((theirs < 0)[..., None], 0.0)
-        return embedding_bag(
-            entries.flatten(1), table, per_sample_weights=weights.flatten(1).contiguous(), mode="sum"
-        ).T
+        entries = places[other.rows][..., None] * e + torch.arange(e, device=places.device)
+        weights = other.values.flatten(1).contiguous()
+        return embedding_bag(entries.flatten(1), table, per_sample_weights=weights, mode="sum").T
 
     def squares(self) -> Tensor:
         """What an instance's entries on the same row have in common, summed over pairs of positions."""
@@ -216,11 +213,14 @@ class Lookup:
 
     @cached_property
     def _used(self) -> tuple[Tensor, Tensor]:
-        """For each row of the table its place among the u that were used, else -1; and these as [u e, b]."""
+        """For each row of the table its place among the u that were used, and these as [(u + 1) e, b].
+
+        Those that were not used have the last place, where nothing is.
+        """
         used, own = self.rows.unique(return_inverse=True)
-        places = torch.full((len(self.parameter),), -1, dtype=torch.long, device=used.device)
+        places = torch.full((len(self.parameter),), len(used), dtype=torch.long, device=used.device)
         places[used] = torch.arange(len(used), device=used.device)
-        return places, self._table(own, len(used)).flatten(1).T.contiguous()
+        return places, self._table(own, len(used) + 1).flatten(1).T.contiguous()
 
     def _table(self, rows: Tensor, v: int) -> Tensor:
         b, e = len(rows), self.values.shape[2]

@@ -25,17 +25,19 @@ class LSTMScan(torch.autograd.Function):
         bent = ROOMS.like(pre, steps, *cell.shape)  # tanh of the cells
         hiddens = ROOMS.like(pre, steps + 1, *hidden.shape)
         cells[0], hiddens[0] = cell, hidden
+        before, gate, cells_at, bent_at, hiddens_at = map(_steps, (pre, gates, cells, bent, hiddens))
+        i, f, g, o = map(_steps, gates.split(h, dim=-1))
         for t in range(steps):
-            gate = torch.baddbmm(pre[t], hiddens[t], weight, out=gates[t])
-            new = gate[..., 2 * h : 3 * h].tanh()
-            gate.sigmoid_()[..., 2 * h : 3 * h] = new
-            i, f, g, o = gate.split(h, dim=-1)
-            torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g)
-            torch.tanh(cells[t + 1], out=bent[t])
-            torch.mul(o, bent[t], out=hiddens[t + 1])
+            torch.baddbmm(before[t], hiddens_at[t], weight, out=gate[t])
+            bent_at[t].copy_(g[t]).tanh_()  # several times as fast as where the gate lies
+            gate[t].sigmoid_()
+            g[t].copy_(bent_at[t])
+            torch.mul(f[t], cells_at[t], out=cells_at[t + 1]).addcmul_(i[t], g[t])
+            torch.tanh(cells_at[t + 1], out=bent_at[t])
+            torch.mul(o[t], bent_at[t], out=hiddens_at[t + 1])
             if valid is not None:
-                torch.where(valid[t], cells[t + 1], cells[t], out=cells[t + 1])
-                torch.where(valid[t], hiddens[t + 1], hiddens[t], out=hiddens[t + 1])
+                for states in (cells_at, hiddens_at):
+                    torch.where(valid[t], states[t + 1], states[t], out=states[t + 1])
         ctx.save_for_backward(gates, cells, bent, weight, valid)
         return hiddens[1:], cells[-1].clone()
 
@@ -48,20 +50,26 @@ class LSTMScan(torch.autograd.Function):
         d_pre = ROOMS.like(gates)
         d_hidden, d_cell = torch.zeros_like(d_cell), d_cell.clone()
         back = weight.transpose(1, 2)
-        forget = gates[..., h : 2 * h]
-        places = d_pre.unflatten(-1, (4, h))
+        back_at, bend_at, received, forget = map(_steps, (d_pre, bend, d_hiddens, gates[..., h : 2 * h]))
+        slope = [_steps(slopes[..., k, :]) for k in range(4)]
+        place = [_steps(each) for each in d_pre.split(h, dim=-1)]
         for t in range(steps - 1, -1, -1):
-            d_hidden = d_hidden + d_hiddens[t]
-            d_new = torch.addcmul(d_cell, d_hidden, bend[t])
-            torch.mul(d_new[..., None, :], slopes[t, ..., :3, :], out=places[t, ..., :3, :])
-            torch.mul(d_hidden, slopes[t, ..., 3, :], out=places[t, ..., 3, :])
+            d_hidden = d_hidden + received[t]
+            d_new = torch.addcmul(d_cell, d_hidden, bend_at[t])
+            for k, came in enumerate((d_new, d_new, d_new, d_hidden)):
+                torch.mul(came, slope[k][t], out=place[k][t])
             if valid is None:
-                d_hidden, d_cell = torch.bmm(d_pre[t], back), d_new.mul_(forget[t])
+                d_hidden, d_cell = torch.bmm(back_at[t], back), d_new.mul_(forget[t])
             else:
-                d_pre[t].mul_(valid[t])
-                d_hidden = torch.where(valid[t], 0.0, d_hidden) + torch.bmm(d_pre[t], back)
+                back_at[t].mul_(valid[t])
+                d_hidden = torch.where(valid[t], 0.0, d_hidden) + torch.bmm(back_at[t], back)
                 d_cell = torch.where(valid[t], d_new * forget[t], d_cell)
         return d_pre, None, d_hidden, d_cell, None
+
+
+def _steps(values: Tensor) -> tuple[Tensor, ...]:
+    """All steps at once: taking them one by one costs as much as a small operation."""
+    return values.unbind()
 
 
 def _slopes(gates: Tensor, cells: Tensor, bent: Tensor) -> tuple[Tensor, Tensor]:

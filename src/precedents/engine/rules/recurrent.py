@@ -62,7 +62,7 @@ class Unrolled:
         scan = {nn.LSTM: _lstm, nn.GRU: _gru, nn.RNN: _rnn}[type(self.module)]
         if shifts[0] is not None and shifts[1] is not None and scan is not _gru:
             shifts = [shifts[0] + shifts[1], None]  # both are added to the same gates
-        pre = pre if shifts[0] is None else pre + shifts[0]
+        pre = pre if shifts[0] is None else pre.add_(shifts[0])
         hiddens, ends, gates = scan(self.module, pre, across, shifts[1], states, seen)
         before = torch.cat([states[0][None], hiddens[:-1]]).detach()
         self.recorder.catch(gates, partial(_parts, weights, towards.detach(), before))
