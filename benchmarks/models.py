@@ -110,7 +110,9 @@ MODELS = {
     "cnn": Kind("CNN", lambda: cnn(IMAGE, 10), images, 10),
     "lstm": Kind("Bi-LSTM", lambda: Unpacked(1260, 6, 8, 16), lambda count: sentences(count, 1260), 6),
     "transformer": Kind("transformer", Transformer, lambda count: sentences(count, 500), 6),
-    "mobilenet": Kind("MobileNetV2", lambda: mobilenet_v2(IMAGE, 10), images, 10, batches=(16, 64), share=10),
+    "mobilenet": Kind(
+        "MobileNetV2", lambda: mobilenet_v2(IMAGE, 10, fine=True), images, 10, batches=(16, 64), share=10
+    ),
 }
 
 

@@ -1,6 +1,8 @@
 """Independent work in several processes of one thread each, so that no number depends on how many there are."""
 
+import ctypes
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -16,6 +18,9 @@ from precedents.runtime.progress import Tell, quiet, told
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+TRIM_THRESHOLD, MMAP_MAX = -1, -4  # options of mallopt, by the numbers that malloc.h gives them
+KEPT = 2**30  # bytes at the heap's end that a worker does not give back when they are free
 
 _for_good = ExitStack()  # what a worker keeps until it ends
 
@@ -60,8 +65,17 @@ def _begin(lines: SimpleQueue[str | None] | None) -> None:
     import torch
 
     torch.set_num_threads(1)
+    _keep_memory()
     _for_good.enter_context(quiet() if lines is None else told(lines.put))
     Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+def _keep_memory() -> None:
+    """Has glibc keep what is freed: each step of a training takes it again, and new pages are slow."""
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
+        set_option(MMAP_MAX, 0)
+        set_option(TRIM_THRESHOLD, KEPT)
 
 
 def _end_with(parent: Any) -> None:
