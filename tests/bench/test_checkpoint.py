@@ -42,9 +42,12 @@ def killed(after: int):
     return watch
 
 
+@pytest.mark.parametrize("cooled", [False, True])
 @pytest.mark.parametrize("every", [0.0, 3600.0])
-def test_a_training_that_was_killed_ends_with_the_same_weights(tmp_path, every) -> None:
-    run = partial(trained, build, TRAIN, epochs=7, seed=5, size=8, dev=DEV, decay=0.01, change=moved)
+def test_a_training_that_was_killed_ends_with_the_same_weights(tmp_path, every, cooled) -> None:
+    run = partial(
+        trained, build, TRAIN, epochs=7, seed=5, size=8, dev=DEV, decay=0.01, change=moved, cooled=cooled
+    )
     whole = run()
     state = torch.get_rng_state()
     for after in (2, 3):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from precedents.bench.protocol import Repeat, header
 from precedents.bench.records import Records
@@ -221,6 +222,25 @@ def test_the_epoch_that_predicts_the_development_set_best_is_kept() -> None:
 
     assert watched(6) == max(last(epochs) for epochs in range(1, 7))
     assert len(seen) == 6
+
+
+def test_a_cooled_rate_falls_to_zero_over_the_second_half() -> None:
+    x, y = torch.randn(20, 4, generator=torch.Generator().manual_seed(1)), torch.arange(20) % 3
+    found = trained(
+        lambda: nn.Linear(4, 3), Examples.of((x, y)), epochs=4, seed=0, rate=0.1, size=8, cooled=True
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = nn.Linear(4, 3)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0)
+        falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, 2 * (1 - step / 12)))
+        for _ in range(4):
+            for places in torch.randperm(20).split(8):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(x[places]), y[places]).backward()
+                optimizer.step()
+                falling.step()
+    torch.testing.assert_close(found.weight, model.weight)
 
 
 def test_images_are_moved_and_mirrored_as_wholes() -> None:

@@ -159,7 +159,12 @@ class Repeat:
     ) -> nn.Module:
         setting = self.setting
         train = partial(
-            trained, dev=split.dev, decay=setting.decay, change=moved if setting.moved else None, seed=seed
+            trained,
+            dev=split.dev,
+            decay=setting.decay,
+            cooled=setting.cooled,
+            change=moved if setting.moved else None,
+            seed=seed,
         )
         if setting.pretraining:
             first = train(build, split.pool, epochs=setting.pretraining, checkpoint=before)

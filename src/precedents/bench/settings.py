@@ -21,6 +21,7 @@ class Setting:
     pretraining: int = 0  # epochs on all that may be trained on, before the repeat's own share
     decay: float = 0.0  # AdamW's
     moved: bool = False  # whether images to train on are moved and mirrored
+    cooled: bool = False  # whether the learning rate falls to zero over the second half
     curvature: Literal["exact", "gauss_newton", "ekfac"] = "exact"  # the Hessian of IF, RIF, l2_if
     standardized: bool = False  # whether the columns of a table are
     published: bool = True
@@ -32,8 +33,8 @@ class Setting:
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """What the records rest on, as plain values."""
-        left = ("dataset", "model", "published")
+        """What the records rest on, as plain values; `cooled` only where it holds, as older ones lack it."""
+        left = ("dataset", "model", "published", *(() if self.cooled else ("cooled",)))
         return {key: value for key, value in asdict(self).items() if key not in left} | {"cases": CASES}
 
 
@@ -45,10 +46,11 @@ def _settings() -> Iterator[Setting]:
         "cifar10",
         "mobilenetv2",
         "mobilenet_v2",
-        epochs=20,
-        pretraining=15,
+        epochs=10,
+        pretraining=12,
         decay=0.01,
         moved=True,
+        cooled=True,
         curvature="ekfac",
     )
     yield Setting("cifar10", "cnn", "cnn", epochs=30, pretraining=12, curvature="gauss_newton")

@@ -28,6 +28,7 @@ def trained(
     seed: int,
     rate: float = 1e-3,
     decay: float = 0.0,
+    cooled: bool = False,
     size: int = SIZE,
     dev: Examples | None = None,
     change: Change | None = None,
@@ -37,7 +38,8 @@ def trained(
     """A model built and trained from this seed; the global random state is left as it was.
 
     With a development set, the weights of the epoch that predicts it best are kept, the first of several.
-    `decay` is AdamW's. `watch` is told the mean loss after each epoch. What a checkpoint has is not done again.
+    `decay` is AdamW's; if `cooled`, the rate falls to zero over the second half of the training. `watch` is
+    told the mean loss after each epoch. What a checkpoint has is not done again.
     """
     checkpoint = checkpoint or Checkpoint(None)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
@@ -48,7 +50,10 @@ def trained(
         state = checkpoint.found(model, optimizer)
         for epoch in tracked(range(state.epochs, epochs), "training"):
             total = 0.0
-            for places in torch.randperm(len(train)).split(size):
+            order = torch.randperm(len(train)).split(size)
+            for step, places in enumerate(order):
+                if cooled:
+                    _cool(optimizer, rate, done=(epoch + step / len(order)) / epochs)
                 batch = train.take(places.tolist())
                 inputs = batch.inputs if change is None else change(batch.inputs)
                 optimizer.zero_grad()
@@ -66,6 +71,12 @@ def trained(
         model.load_state_dict(state.weights)
     store(model, torch.contiguous_format)
     return model.eval()
+
+
+def _cool(optimizer: torch.optim.Optimizer, rate: float, done: float) -> None:
+    """The rate when this part of the training is done."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * min(1.0, 2 * (1 - done))
 
 
 @torch.no_grad()
