@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from single import CLASSES, Alone, B, everywhere, frozen, normal, ruled, slow, stirred
+from single import CLASSES, Alone, B, everywhere, frozen, normal, one_at_a_time, ruled, slow, stirred
 from test_conv import convolutions
 from torch import Tensor, nn
 
@@ -134,3 +134,21 @@ def test_other_types_are_not_folded() -> None:
     model = headed(nn.Sequential(nn.Conv2d(2, 3, 3), Own(3)), 48)
     _, message = slow(model, normal(B, 2, 6, 6))
     assert "Own has no rule" in message
+
+
+def test_the_scale_of_weights_before_a_normalization_changes_gradients_and_no_output() -> None:
+    x = normal(B, 2, 4, 4)
+    model = headed(block(), 3 * 16)
+    conv, norm = model[0][0], model[0][1]
+    labels = torch.arange(B) % CLASSES
+    outputs, before = model(x), one_at_a_time(model, x, labels)
+    with torch.no_grad():
+        for each in (conv.weight, conv.bias, norm.running_mean):
+            each *= 8
+        norm.running_var *= 64
+        norm.eps *= 64
+    torch.testing.assert_close(model(x), outputs)
+    ruled(model, x)
+    after, own = one_at_a_time(model, x, labels), conv.weight.numel() + conv.bias.numel()
+    torch.testing.assert_close(after[:, :own], before[:, :own] / 8)
+    torch.testing.assert_close(after[:, own:], before[:, own:])
