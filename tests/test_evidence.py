@@ -76,14 +76,14 @@ def test_the_peak_does_not_grow_with_a_set_that_is_streamed_from_disk() -> None:
     assert many < 1.2 * few
 
 
-def test_rows_come_in_consecutive_blocks(classifier, examples, monkeypatch) -> None:
+def test_rows_come_in_consecutive_blocks_of_one_size(classifier, examples, monkeypatch) -> None:
     monkeypatch.setattr(memory, "BLOCK", 8 * 5 * 20)
     monkeypatch.setattr(memory, "ENOUGH", 1)
     found = list(Evidence(classifier, examples).rows(inputs, examples))
     assert [(places.start, places.stop, len(rows)) for places, rows in found] == [
-        (0, 20, 20),
-        (20, 40, 20),
-        (40, 45, 5),
+        (0, 15, 15),
+        (15, 30, 15),
+        (30, 45, 15),
     ]
 
 

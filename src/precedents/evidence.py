@@ -57,6 +57,8 @@ class Evidence:
     def rows(self, features: Features, examples: Examples, first: int = 0) -> Iterator[tuple[range, Rows]]:
         """Feature vectors of consecutive instances from the first on, with their places."""
         size = self.model.budget.rows(self.width(features), self.number(features), self.held(features))
+        rest = len(examples) - first
+        size = -(-rest // -(-rest // size)) if rest else size  # blocks of one size
         with ROOMS:
             for start in tracked(range(first, len(examples), size), getattr(features, "__name__", "features")):
                 places = range(start, min(start + size, len(examples)))

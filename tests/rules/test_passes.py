@@ -84,3 +84,23 @@ def test_a_single_training_instance(t) -> None:
 def test_an_activation_in_place_after_a_linear_at_several_positions() -> None:
     model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(18, CLASSES))
     ruled(stirred(model), normal(4, 3, 4))
+
+
+class Read(nn.Module):
+    """A recurrent layer and its last hidden state."""
+
+    def __init__(self, kind: type[nn.LSTM | nn.GRU | nn.RNN]) -> None:
+        super().__init__()
+        self.read, self.head = kind(3, 4, batch_first=True), nn.Linear(4, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.read(x)[0][:, -1])
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_pass_of_a_recurrent_layer_is_counted_by_its_steps(kind) -> None:
+    """What is worked on at once does not grow with the length of a sequence; what is held does."""
+    short, long = (planned(Classifier.of(stirred(Read(kind)), world(normal(4, t, 3))[0])) for t in (5, 500))
+    assert long.near < 1.5 * short.near
+    assert long.volume > 50 * short.volume
+    assert long.size == short.size

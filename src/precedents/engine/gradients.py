@@ -23,7 +23,7 @@ from precedents.engine.rows import Rows, joined_factors
 from precedents.errors import InputError, PrecedentsError
 from precedents.inputs import between, fed, leaves
 from precedents.model import Classifier
-from precedents.runtime.memory import ROOMS
+from precedents.runtime.memory import MOST, ROOMS
 
 VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
 PIECE = 2**17  # columns that are compared at a time, in memory that is used again
@@ -88,12 +88,13 @@ class Plan:
     recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
     vectorised: bool = True
     factored: Mapping[int, type[Outer | Lookup]] = field(default_factory=dict)  # what is not formed, by id
-    volume: float = VOLUME / 64  # numbers that come back to the layers for one instance
+    volume: float = VOLUME / 64  # numbers that come back to the layers for one instance,
+    near: float = VOLUME / 64  # and how many of them are worked on at once
 
     @property
     def size(self) -> int:
         """Instances per pass: what stays near the processor, and an eighth of the budget at most."""
-        near = max(LEAST, min(1024, int(VOLUME / max(self.volume, 1))))
+        near = max(LEAST, min(MOST, int(VOLUME / max(self.near, 1))))
         passes = self.model.budget.bytes // int(8 * 3 * self.model.number * max(self.volume, 1))
         return max(1, min(near, passes))
 
@@ -332,8 +333,9 @@ def _sized(plan: Plan, parts: Sequence[Part]) -> Plan:
         for key, part in zip(keys, parts, strict=True)
         if isinstance(part, (Outer, Lookup)) and part.pays and keys.count(key) == 1
     }
-    volume = plan.recording.recorder.volume / plan.recording.recorder.instances
-    return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume)
+    seen = plan.recording.recorder
+    volume, near = seen.volume / seen.instances, seen.near / seen.instances
+    return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume, near=near)
 
 
 def _cotangent(model: Classifier, batch: Batch) -> Tensor:

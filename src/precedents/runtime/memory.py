@@ -18,12 +18,12 @@ NUMBER = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 KEPT = 2**30  # bytes of features that are kept for the next question, at most,
 FEWER = 2**25  # and of those of a set that is streamed, whose size should not be felt
-BLOCK = 31 * 2**20  # bytes of a block of features: the allocator gives the same memory again up to here
+BLOCK = 48 * 2**20  # bytes of a block of features
 ROOM = 2**20  # bytes from which on memory is worth using again
 ENOUGH = 128  # rows of a block that make a matrix product fast
 FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
-MOST = 1024  # rows of a block
+MOST = 1536  # rows of a block, and instances of a pass
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class Catch:
 
     parts: Callable[[Sequence[Tensor | None]], Parts]  # from the gradients caught, one per output; None is zero
     shapes: list[torch.Size]
+    steps: int = 1  # in which the layer works through its numbers, one after the other
     backs: dict[int, Tensor] = field(default_factory=dict)
 
     def give(self, sink: Sink) -> None:
@@ -46,13 +47,15 @@ class Pass:
     catches: list[Catch] = field(default_factory=list)
     sink: Sink = field(default_factory=list[Part])
     keep: bool = False  # whether there will be another backward pass
-    volume: int = 0  # how many numbers came back
+    volume: int = 0  # how many numbers came back,
+    near: int = 0  # and how many of them are worked on at once
 
     def arrived(self, catch: int, output: int, back: Tensor) -> None:
         """The gradient of a catch's output is there; when all are, its parts are given at once."""
         caught = self.catches[catch]
         caught.backs[output] = back
         self.volume += back.numel()
+        self.near += back.numel() // caught.steps
         if len(caught.backs) == len(caught.shapes):
             caught.give(self.sink)
             if not self.keep:
@@ -60,7 +63,7 @@ class Pass:
 
     def back(self, logits: Tensor, cotangent: Tensor, sink: Sink, keep: bool) -> None:
         """One backward pass; parts go to the sink as they come."""
-        self.sink, self.keep, self.volume = sink, keep, 0
+        self.sink, self.keep, self.volume, self.near = sink, keep, 0, 0
         torch.autograd.grad(logits, self.edges, cotangent, retain_graph=keep, allow_unused=True)
         with torch.no_grad():
             for catch in self.catches:  # of whose outputs only some were used
@@ -81,13 +84,14 @@ class Recorder:
     def __init__(self) -> None:
         self.running = Pass()
         self.instances = 0  # how many instances the pass has
-        self.volume = 0  # how many numbers came back in the last backward pass
+        self.volume = self.near = 0  # as of the last backward pass
 
     def catch(
         self,
         outputs: Iterable[Tensor],
         parts: Callable[[Sequence[Tensor | None]], Parts],
         received: Iterable[Tensor] = (),
+        steps: int = 1,
     ) -> None:
         """`parts` will be called with the gradients of these outputs.
 
@@ -98,7 +102,7 @@ class Recorder:
             return
         running, place = self.running, len(self.running.catches)
         shapes = [output.shape for output in outputs if output.requires_grad]
-        running.catches.append(Catch(parts, shapes))
+        running.catches.append(Catch(parts, shapes, steps))
         for i, output in enumerate(caught):
             output.register_hook(partial(running.arrived, place, i))
         if not any(tensor.requires_grad for tensor in received):

@@ -65,7 +65,7 @@ class Unrolled:
         pre = pre if shifts[0] is None else pre.add_(shifts[0])
         hiddens, ends, gates = scan(self.module, pre, across, shifts[1], states, seen)
         before = torch.cat([states[0][None], hiddens[:-1]]).detach()
-        self.recorder.catch(gates, partial(_parts, weights, towards.detach(), before))
+        self.recorder.catch(gates, partial(_parts, weights, towards.detach(), before), steps=len(x))
         outputs = torch.cat([hiddens[:, k].flip(0) if k else hiddens[:, k] for k in both], dim=-1)
         if valid is not None:
             outputs = torch.where(valid, outputs, 0.0)
