@@ -60,6 +60,30 @@ def test_every_criterion_and_analysis_is_recorded(whole) -> None:
     assert outcome["count"] == records.values[0, ("model", "trained")]["cases"]
 
 
+def test_what_is_normalized_is_rescaled_too(tmp_path, monkeypatch) -> None:
+    """Other weights, the same predictions: the residuals see no difference, the gradients do."""
+
+    def small(shape: tuple[int, ...], classes: int) -> nn.Module:
+        body = nn.Sequential(nn.Conv2d(shape[0], 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3))
+        return nn.Sequential(body, nn.Flatten(), nn.Linear(64, classes))
+
+    monkeypatch.setattr("precedents.bench.architectures.cnn.cnn", small)
+    setting = replace(SETTINGS["digits/cnn"], epochs=2)
+    run = repeat(tmp_path, setting=setting)
+    run.run(["cos_grad"])
+    found = {piece[2] for _, piece in run.records.values if piece[0] == "outcome" and "rescaled" in piece[2]}
+    assert found == {
+        f"{criterion}({k}rescaled={factor})"
+        for criterion in ("identical_class", "identical_subclass")
+        for k in ("", "k=10, ")
+        for factor in (2, 4, 8, 16)
+    }
+    plain, larger = run.trial("trained"), run.trial("trained", 8)
+    residual, gradient = (metric(name) for name in ("cosine:residual", "cos_grad"))
+    torch.testing.assert_close(larger.scores(residual), plain.scores(residual), rtol=1e-4, atol=1e-5)
+    assert (larger.scores(gradient) - plain.scores(gradient)).abs().max() > 0.01
+
+
 def test_repeats_differ(whole) -> None:
     values = Records.of(whole, "wine/mlp").values
     assert values[0, ("hubs", "cos_grad")] != values[1, ("hubs", "cos_grad")]

@@ -270,7 +270,7 @@ def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:
     """Outcomes by all criteria together."""
     sums: dict[tuple[str, str], dict[int, float]] = {}
     for each in spent:
-        if each.piece[0] == "outcome" and each.piece[1] in FORMS:
+        if each.piece[0] == "outcome" and each.piece[1] in FORMS and "rescaled" not in each.piece[2]:
             repeats = sums.setdefault((each.piece[1], each.setting), {})
             repeats[each.repeat] = repeats.get(each.repeat, 0.0) + each.seconds
     values = {

@@ -5,7 +5,7 @@ knows two, into which the classes were merged at random: identical subclass is t
 recorded at once, and weights are kept: a repeat that was killed goes on, and metrics can be added later.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
@@ -24,6 +24,7 @@ from precedents.bench.catalogue import ARCHITECTURES, DATASETS
 from precedents.bench.checkpoint import Checkpoint
 from precedents.bench.dataset import Dataset, Split
 from precedents.bench.records import COSTS, Piece, Records, append
+from precedents.bench.rescaled import FACTORS, normalized, rescaled
 from precedents.bench.run import accuracy
 from precedents.bench.settings import CASES, Setting
 from precedents.bench.train import moved, trained
@@ -44,6 +45,7 @@ from precedents.runtime.progress import tracked, within
 SHORT = 0.01  # seconds that are no cost
 FAR = 100_000  # between the seeds of a repeat's model and of the one that is trained again
 TRAINED, MERGED, AGAIN = "trained", "merged", "again"  # all classes, two of them, all from another seed
+GRADIENTS = ("cos_grad", "l2_grad", "dot_grad")
 
 
 @lru_cache(maxsize=2)
@@ -91,11 +93,12 @@ class Repeat:
         """The same with the classes merged into two."""
         return self.split.merged(len(self.dataset.classes), self.number)
 
-    def trial(self, part: str) -> Trial:
-        """The trial of one of the two models, which is trained at the first use."""
-        if part not in self.trials:
-            self.trials[part] = self._trial(part)
-        return self.trials[part]
+    def trial(self, part: str, factor: int = 1) -> Trial:
+        """The trial of one of the two models, which is trained at the first use; or of the rescaled one."""
+        key = part if factor == 1 else f"{part}, rescaled by {factor}"
+        if key not in self.trials:
+            self.trials[key] = self._trial(part) if factor == 1 else self._rescaled(part, factor)
+        return self.trials[key]
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -120,6 +123,15 @@ class Repeat:
             self.records.once(self.number, ("model", part), summary)
         return Trial.of(classifier, split.train, split.test.selected(cases.tolist()), subclasses=subclasses)
 
+    def _rescaled(self, part: str, factor: int) -> Trial:
+        """The same predictions from larger weights before normalizations."""
+        trial = self.trial(part)
+        self.trials.clear()  # of another factor
+        self.trials[part] = trial
+        model = rescaled(trial.evidence.model.module, factor)
+        classifier = self._classifier(model, self.merged if part == MERGED else self.split)
+        return Trial.of(classifier, trial.evidence.train, trial.cases, subclasses=trial.subclasses)
+
     def _summary(self, model: Classifier, split: Split, cases: int) -> dict[str, Any]:
         return {
             "train accuracy": accuracy(model, split.train),
@@ -132,9 +144,7 @@ class Repeat:
 
     def model(self, part: str, split: Split) -> nn.Module:
         """A model trained on a split, from the weights that were kept if there are any."""
-        classes = 2 if part == MERGED else len(self.dataset.classes)
-        architecture = ARCHITECTURES.get(self.setting.architecture)
-        build = partial(architecture, self.dataset.shape, classes)
+        build = partial(self._build, 2 if part == MERGED else len(self.dataset.classes))
         path = self._weights(part)
         if path.exists():
             with torch.random.fork_rng(devices=[]):
@@ -148,6 +158,15 @@ class Repeat:
         for step in steps:
             step.remove()
         return model
+
+    def _build(self, classes: int) -> nn.Module:
+        return ARCHITECTURES.get(self.setting.architecture)(self.dataset.shape, classes)
+
+    @cached_property
+    def normalized(self) -> bool:
+        """Whether the architecture has weights before normalizations."""
+        with torch.random.fork_rng(devices=[]):
+            return any(normalized(self._build(2)))
 
     def _trained(
         self,
@@ -189,7 +208,20 @@ class Repeat:
                 for criterion, law in laws
             ]
             every[part] += analyses.pieces(self, part, known)
+            every[part] += self._of_rescaled(part, [name for name in GRADIENTS if name in known])
         return every
+
+    def _of_rescaled(self, part: str, metrics: Sequence[str]) -> Iterator[Made]:
+        """How often gradients find the class, or the subclass, if weights before normalizations are larger."""
+        if self.number or not self.normalized:
+            return
+        kind: type[IdenticalClass | IdenticalSubclass] = IdenticalSubclass if part == MERGED else IdenticalClass
+        criterion = "identical_subclass" if part == MERGED else "identical_class"
+        for factor in FACTORS:
+            for name in metrics:
+                for settings, k in (("", 1), ("k=10, ", 10)):
+                    piece = ("outcome", name, f"{criterion}({settings}rescaled={factor})")
+                    yield piece, partial(self._outcome, part, name, kind(k), factor)
 
     def run(self, metrics: Sequence[str]) -> None:
         """All pieces that are not recorded yet."""
@@ -216,9 +248,9 @@ class Repeat:
             "model_randomization(label=shared)": drawn(label="shared"),
         }
 
-    def _outcome(self, part: str, name: str, law: Criterion) -> dict[str, Any]:
+    def _outcome(self, part: str, name: str, law: Criterion, factor: int = 1) -> dict[str, Any]:
         try:
-            outcome = law(self.trial(part), self.metric(name))
+            outcome = law(self.trial(part, factor), self.metric(name))
         except (
             NotApplicable,
             NumericalError,
