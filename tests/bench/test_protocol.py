@@ -11,9 +11,12 @@ import pytest
 import torch
 from torch import nn
 
+from precedents.bench.alternatives import alternatives
+from precedents.bench.dataset import Dataset
 from precedents.bench.protocol import Repeat, header
 from precedents.bench.records import Records
 from precedents.bench.settings import SETTINGS, chosen, counted
+from precedents.bench.text import counted as bag
 from precedents.bench.train import moved, trained
 from precedents.bench.work import VARIANTS, names, work
 from precedents.data import Examples
@@ -60,6 +63,16 @@ def test_every_criterion_and_analysis_is_recorded(whole) -> None:
     assert outcome["count"] == records.values[0, ("model", "trained")]["cases"]
 
 
+def test_words_outside_the_vocabulary_are_counted_too() -> None:
+    tokens = torch.tensor([[2, 5, 1, 1, 3, 0], [2, 4, 4, 3, 0, 0]])
+    assert bag(tokens, 6).tolist() == [[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 2, 0]]
+    assert bag(tokens, 6, unknown=True).tolist() == [[0, 2, 0, 0, 0, 1], [0, 0, 0, 0, 2, 0]]
+    texts = Dataset("some", "text", ("a", "b"), Examples.of((tokens, torch.tensor([0, 1]))), 1, words=("",) * 6)
+    (other,) = alternatives(texts, nn.Linear(2, 2), first=True)
+    assert other.vectorise is not None
+    assert torch.equal(other.vectorise(tokens), bag(tokens, 6, unknown=True))
+
+
 def test_what_is_normalized_is_rescaled_too(tmp_path, monkeypatch) -> None:
     """Other weights, the same predictions: the residuals see no difference, the gradients do."""
 
@@ -78,7 +91,8 @@ def test_what_is_normalized_is_rescaled_too(tmp_path, monkeypatch) -> None:
         for k in ("", "k=10, ")
         for factor in (2, 4, 8, 16)
     }
-    plain, larger = run.trial("trained"), run.trial("trained", 8)
+    eight = next(other for other in run.alternatives if other.choice == "rescaled=8")
+    plain, larger = run.trial("trained"), run.trial("trained", eight)
     residual, gradient = (metric(name) for name in ("cosine:residual", "cos_grad"))
     torch.testing.assert_close(larger.scores(residual), plain.scores(residual), rtol=1e-4, atol=1e-5)
     assert (larger.scores(gradient) - plain.scores(gradient)).abs().max() > 0.01

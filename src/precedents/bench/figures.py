@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from precedents.bench.findings import Cost, Estimate, Findings
-from precedents.bench.published import published
+from precedents.bench.published import CRITERIA, published
 from precedents.bench.summary import SHARED
 from precedents.bench.tables import RATES, TITLES, counted, of_paper, overview, table, titled
 from precedents.names import FORMS
@@ -267,10 +267,11 @@ def _damping(found: Sequence[Findings]) -> Iterator[Drawing]:
 
 
 def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:
-    """Outcomes by all criteria together."""
+    """Outcomes by all criteria together, alternatives not counted."""
+    criteria = {*CRITERIA.values(), "identical_instance", SHARED}
     sums: dict[tuple[str, str], dict[int, float]] = {}
     for each in spent:
-        if each.piece[0] == "outcome" and each.piece[1] in FORMS and "rescaled" not in each.piece[2]:
+        if each.piece[0] == "outcome" and each.piece[1] in FORMS and each.piece[2] in criteria:
             repeats = sums.setdefault((each.piece[1], each.setting), {})
             repeats[each.repeat] = repeats.get(each.repeat, 0.0) + each.seconds
     values = {

@@ -19,12 +19,12 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from precedents.bench import analyses
+from precedents.bench.alternatives import Alternative, alternatives
 from precedents.bench.analyses import Made
 from precedents.bench.catalogue import ARCHITECTURES, DATASETS
 from precedents.bench.checkpoint import Checkpoint
 from precedents.bench.dataset import Dataset, Split
 from precedents.bench.records import COSTS, Piece, Records, append
-from precedents.bench.rescaled import FACTORS, normalized, rescaled
 from precedents.bench.run import accuracy
 from precedents.bench.settings import CASES, Setting
 from precedents.bench.train import moved, trained
@@ -34,9 +34,10 @@ from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.identical_instance import IdenticalInstance
 from precedents.criteria.identical_subclass import IdenticalSubclass
 from precedents.criteria.model_randomization import ModelRandomization
+from precedents.data import Examples
 from precedents.errors import NotApplicable, NumericalError
 from precedents.metric import Metric
-from precedents.model import Classifier
+from precedents.model import Classifier, Vectorise
 from precedents.paper import METRICS, metric
 from precedents.preconditioners.hessian import InverseHessian
 from precedents.runtime.files import write
@@ -45,7 +46,6 @@ from precedents.runtime.progress import tracked, within
 SHORT = 0.01  # seconds that are no cost
 FAR = 100_000  # between the seeds of a repeat's model and of the one that is trained again
 TRAINED, MERGED, AGAIN = "trained", "merged", "again"  # all classes, two of them, all from another seed
-GRADIENTS = ("cos_grad", "l2_grad", "dot_grad")
 
 
 @lru_cache(maxsize=2)
@@ -93,11 +93,11 @@ class Repeat:
         """The same with the classes merged into two."""
         return self.split.merged(len(self.dataset.classes), self.number)
 
-    def trial(self, part: str, factor: int = 1) -> Trial:
-        """The trial of one of the two models, which is trained at the first use; or of the rescaled one."""
-        key = part if factor == 1 else f"{part}, rescaled by {factor}"
+    def trial(self, part: str, other: Alternative | None = None) -> Trial:
+        """The trial of one of the two models, which is trained at the first use; or an alternative to it."""
+        key = f"{part}, {other.choice}" if other else part
         if key not in self.trials:
-            self.trials[key] = self._trial(part) if factor == 1 else self._rescaled(part, factor)
+            self.trials[key] = self._changed(part, other) if other else self._trial(part)
         return self.trials[key]
 
     @property
@@ -105,13 +105,13 @@ class Repeat:
         """What is tried: merging two classes into two leaves no subclasses."""
         return (TRAINED, MERGED) if len(self.dataset.classes) > 2 else (TRAINED,)
 
-    def _classifier(self, model: nn.Module, split: Split) -> Classifier:
-        seen = self.dataset.vectorise
-        return Classifier.of(model, split.train, hidden=_hidden(model), vectorise=seen, memory=self.memory)
+    def _classifier(self, model: nn.Module, train: Examples, seen: Vectorise | None = None) -> Classifier:
+        seen = seen or self.dataset.vectorise
+        return Classifier.of(model, train, hidden=_hidden(model), vectorise=seen, memory=self.memory)
 
     def _trial(self, part: str) -> Trial:
         split = self.merged if part == MERGED else self.split
-        classifier = self._classifier(self.model(part, split), split)
+        classifier = self._classifier(self.model(part, split), split.train)
         cases, subclasses = torch.arange(min(CASES, len(split.test))), None
         if part == MERGED:
             right = classifier.predicted(split.test) == split.test.labels
@@ -123,14 +123,14 @@ class Repeat:
             self.records.once(self.number, ("model", part), summary)
         return Trial.of(classifier, split.train, split.test.selected(cases.tolist()), subclasses=subclasses)
 
-    def _rescaled(self, part: str, factor: int) -> Trial:
-        """The same predictions from larger weights before normalizations."""
+    def _changed(self, part: str, other: Alternative) -> Trial:
+        """The same instances before a model or a view of them that differs in one choice."""
         trial = self.trial(part)
-        self.trials.clear()  # of another factor
+        self.trials.clear()  # other alternatives: one is held at a time
         self.trials[part] = trial
-        model = rescaled(trial.evidence.model.module, factor)
-        classifier = self._classifier(model, self.merged if part == MERGED else self.split)
-        return Trial.of(classifier, trial.evidence.train, trial.cases, subclasses=trial.subclasses)
+        train = trial.evidence.train
+        classifier = self._classifier(other.change(trial.evidence.model.module), train, other.vectorise)
+        return Trial.of(classifier, train, trial.cases, subclasses=trial.subclasses)
 
     def _summary(self, model: Classifier, split: Split, cases: int) -> dict[str, Any]:
         return {
@@ -163,10 +163,10 @@ class Repeat:
         return ARCHITECTURES.get(self.setting.architecture)(self.dataset.shape, classes)
 
     @cached_property
-    def normalized(self) -> bool:
-        """Whether the architecture has weights before normalizations."""
+    def alternatives(self) -> list[Alternative]:
+        """Choices that are made otherwise, beside the protocol."""
         with torch.random.fork_rng(devices=[]):
-            return any(normalized(self._build(2)))
+            return list(alternatives(self.dataset, self._build(2), first=self.number == 0))
 
     def _trained(
         self,
@@ -208,20 +208,18 @@ class Repeat:
                 for criterion, law in laws
             ]
             every[part] += analyses.pieces(self, part, known)
-            every[part] += self._of_rescaled(part, [name for name in GRADIENTS if name in known])
+            every[part] += self._otherwise(part, metrics)
         return every
 
-    def _of_rescaled(self, part: str, metrics: Sequence[str]) -> Iterator[Made]:
-        """How often gradients find the class, or the subclass, if weights before normalizations are larger."""
-        if self.number or not self.normalized:
-            return
-        kind: type[IdenticalClass | IdenticalSubclass] = IdenticalSubclass if part == MERGED else IdenticalClass
-        criterion = "identical_subclass" if part == MERGED else "identical_class"
-        for factor in FACTORS:
-            for name in metrics:
-                for settings, k in (("", 1), ("k=10, ", 10)):
-                    piece = ("outcome", name, f"{criterion}({settings}rescaled={factor})")
-                    yield piece, partial(self._outcome, part, name, kind(k), factor)
+    def _otherwise(self, part: str, metrics: Sequence[str]) -> Iterator[Made]:
+        """How often the class, or the subclass, is found by the alternatives."""
+        for other in self.alternatives:
+            for name in (each for each in other.metrics if each in metrics):
+                for criterion, law in self._laws(part).items():
+                    if isinstance(law, (IdenticalClass, IdenticalSubclass)):
+                        settings = [*filter(None, [criterion.rstrip(")").partition("(")[2], other.choice])]
+                        text = f"{criterion.partition('(')[0]}({', '.join(settings)})"
+                        yield ("outcome", name, text), partial(self._outcome, part, name, law, other)
 
     def run(self, metrics: Sequence[str]) -> None:
         """All pieces that are not recorded yet."""
@@ -248,9 +246,11 @@ class Repeat:
             "model_randomization(label=shared)": drawn(label="shared"),
         }
 
-    def _outcome(self, part: str, name: str, law: Criterion, factor: int = 1) -> dict[str, Any]:
+    def _outcome(
+        self, part: str, name: str, law: Criterion, other: Alternative | None = None
+    ) -> dict[str, Any]:
         try:
-            outcome = law(self.trial(part, factor), self.metric(name))
+            outcome = law(self.trial(part, other), self.metric(name))
         except (
             NotApplicable,
             NumericalError,

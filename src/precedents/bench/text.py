@@ -30,10 +30,13 @@ def encoded(texts: Sequence[Tokens], words: Sequence[str]) -> Tensor:
     return torch.tensor([row + [PADDING] * (longest - len(row)) for row in rows], dtype=torch.long)
 
 
-def counted(tokens: Tensor, words: int) -> Tensor:
-    """How often each word of the vocabulary occurs [b, words]; unknown words and marks count nothing."""
-    known = (tokens >= len(MARKS)).float()
-    return torch.zeros(len(tokens), words, device=tokens.device).scatter_add(1, tokens, known)
+def counted(tokens: Tensor, words: int, unknown: bool = False) -> Tensor:
+    """How often each word of the vocabulary occurs [b, words]; marks count nothing.
+
+    Words outside it count nothing either, or all as one.
+    """
+    known = (tokens >= len(MARKS)) | (unknown & (tokens == UNKNOWN))
+    return torch.zeros(len(tokens), words, device=tokens.device).scatter_add(1, tokens, known.float())
 
 
 def written(tokens: Tensor, words: Sequence[str]) -> str:

@@ -1,0 +1,64 @@
+"""Alternatives: the same models and cases with one choice made otherwise, which may be why a number differs."""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from precedents.bench.dataset import Dataset
+from precedents.bench.text import counted
+from precedents.model import Vectorise
+
+FACTORS = (2, 4, 8, 16)
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """A choice, written as a setting of a criterion, and the metrics that it is of interest for."""
+
+    choice: str
+    metrics: tuple[str, ...]
+    change: Callable[[nn.Module], nn.Module] = lambda model: model
+    vectorise: Vectorise | None = None  # how metrics on inputs see an instance, where that is the choice
+
+
+def alternatives(dataset: Dataset, model: nn.Module, first: bool) -> Iterator[Alternative]:
+    """Those of a data set and an architecture; what is dear only in the first repeat."""
+    if dataset.kind == "text":
+        every = partial(counted, words=len(dataset.words), unknown=True)
+        yield Alternative("words=all", ("l2_x", "cos_x", "dot_x"), vectorise=every)
+    if first and any(normalized(model)):
+        for factor in FACTORS:
+            change = partial(rescaled, factor=factor)
+            yield Alternative(f"rescaled={factor}", ("l2_grad", "cos_grad", "dot_grad"), change)
+
+
+def rescaled(model: nn.Module, factor: float) -> nn.Module:
+    """A copy whose convolutions before a normalization have weights that are so many times as large.
+
+    What the normalization divides by grows with them: no output changes, and their gradients are divided by
+    the factor.
+    """
+    copy = deepcopy(model)
+    with torch.no_grad():
+        for conv, norm in normalized(copy):
+            for values in (conv.weight, conv.bias, norm.running_mean):
+                if values is not None:
+                    values *= factor
+            assert norm.running_var is not None
+            norm.running_var *= factor**2
+            norm.eps *= factor**2
+    return copy
+
+
+def normalized(model: nn.Module) -> Iterator[tuple[nn.Conv2d, nn.BatchNorm2d]]:
+    """Convolutions with the normalization that follows them in a sequence."""
+    for sequence in model.modules():
+        if isinstance(sequence, nn.Sequential):
+            for first, second in pairwise(sequence):
+                if isinstance(first, nn.Conv2d) and isinstance(second, nn.BatchNorm2d):
+                    yield first, second
