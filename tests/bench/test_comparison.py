@@ -39,8 +39,8 @@ def cell(comparison, metric, criterion, setting=SETTING):
     )
 
 
-def compared(folder, *lines):
-    recorded.written(folder, SETTING, [recorded.header(SETTING), *lines])
+def compared(folder, *lines, setting=SETTING):
+    recorded.written(folder, setting, [recorded.header(setting), *lines])
     return compare(findings(folder))
 
 
@@ -166,12 +166,50 @@ def test_an_order_that_the_variants_explain_differs(tmp_path) -> None:
     assert (order.status, order.reproduced, order.moved[0]) == ("differs", 1.0, "dot_if")
 
 
-def column(ours, theirs, differing=(), spread=True):
+def test_a_choice_that_explains_a_cell_is_made_in_the_whole_column(tmp_path) -> None:
+    """The published order: cos_grad, cos_x, l2_x, dot_x. Ours has dot_x before the other two."""
+    lines = []
+    for i in range(5):
+        for metric, ours, other in (
+            ("cos_grad", 0.99, None),
+            ("cos_x", 0.50, 0.48),
+            ("l2_x", 0.49, 0.40),
+            ("dot_x", 0.60, 0.28),
+        ):
+            lines.append(recorded.outcome(i, metric, "identical_class", ours))
+            if other is not None:
+                lines.append(recorded.outcome(i, metric, "identical_class(words=all)", other))
+    found = compared(tmp_path, *lines, setting="agnews/bilstm")
+    assert {each.metric: each.status for each in found.cells if each.cell.ours}["dot_x"] == "differs"
+    (order,) = found.orders
+    assert (order.correlation, order.reproduced) == (pytest.approx(0.4), pytest.approx(1.0))
+    assert "1.00 with the variants" in order.reasons
+
+
+def test_a_variant_that_is_near_is_named_where_grad_cos_is_not(tmp_path) -> None:
+    lines = []
+    for criterion, ours in (("identical_class", 0.87), ("identical_class(rescaled=8)", 0.98)):
+        lines.append(recorded.outcome(0, "cos_grad", criterion, ours))
+    found = compared(tmp_path, *lines, setting="cifar10/mobilenetv2")
+    (sentence,) = [each for each in sentences(found) if "GC" in each]
+    assert sentence.endswith("not in: cifar10/mobilenetv2 −0.120 (−0.010 by identical_class(rescaled=8)).")
+
+
+def test_an_order_within_the_spread_is_told_by_drawing_it_again() -> None:
+    theirs = [0.0, 0.01, 0.02, 0.01, 0.02]
+    found = column([0.02, 0.01, 0.0, 0.02, 0.01], theirs, differing=[0], deviation=0.01)
+    assert found.drawn < 0.8
+    (reason,) = found.reasons
+    assert reason.startswith("within the spread")
+    assert column([0.9, 0.5, 0.1], [0.1, 0.5, 0.9], differing=[0, 1, 2]).drawn == pytest.approx(1.0)
+
+
+def column(ours, theirs, differing=(), spread=True, deviation=0.001):
     """A column of which each metric has the same values in two repeats, or those that are given."""
     rows = []
     for i, (own, published) in enumerate(zip(ours, theirs, strict=True)):
         estimate = Estimate(own if isinstance(own, tuple) else (own, own))
-        rows.append(Row(f"metric {i}", estimate, published, estimate.mean, i not in differing))
+        rows.append(Row(f"metric {i}", estimate, published, deviation, estimate.mean, i not in differing))
     return order("somewhere", "identical_class", rows, spread)
 
 

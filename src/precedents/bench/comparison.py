@@ -11,6 +11,7 @@ published value where ours does not.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from typing import Any, final
 
 from precedents.bench.findings import Estimate, Findings
 from precedents.bench.orders import Order, Row, order
-from precedents.bench.published import CRITERIA, Published, published, without_spread
+from precedents.bench.published import CRITERIA, Published, is_rate, published, without_spread
 from precedents.bench.tables import Cell, of_paper, plain, rounded
 from precedents.names import FORMS
 
@@ -76,10 +77,10 @@ class Compared:
             return "agrees"
         return "differs" if self.cause else "open"
 
-    @property
-    def reproduced(self) -> float | None:
-        """Ours, or the variant's where a cause is named."""
-        found = self.cause.found if self.cause else self.cell.ours
+    def under(self, *criteria: str) -> float | None:
+        """Ours by one of these criteria instead, if recorded; else by the cause, if one is named; else ours."""
+        made = (v.found for v in self.variants if v.metric == self.metric and v.criterion in criteria)
+        found = next(made, self.cause.found if self.cause else self.cell.ours)
         return found and found.mean
 
     def named(self, variant: Variant) -> str:
@@ -116,10 +117,10 @@ class Comparison:
         chosen = [each for each in self.cells if all(getattr(each, k) == v for k, v in of.items())]
         return {status: sum(each.status == status for each in chosen) for status in STATUSES}
 
-    def closeness(self) -> dict[str, Cell]:
+    def closeness(self) -> dict[str, Compared]:
         """GC's identical class by setting."""
         return {
-            each.setting: each.cell
+            each.setting: each
             for each in self.cells
             if (each.metric, each.criterion) == ("cos_grad", "identical_class") and each.cell.ours
         }
@@ -161,7 +162,12 @@ def compare(found: Sequence[Findings]) -> Comparison:
 
 
 def deviations(ours: Estimate, theirs: Published, rate: bool, spread: bool = True) -> float:
-    """The difference in combined standard deviations, see above; without `spread`, theirs is unknown."""
+    """The difference in combined standard deviations; without `spread`, theirs is unknown."""
+    return (ours.mean - theirs.mean) / combined(ours, theirs, rate, spread)
+
+
+def combined(ours: Estimate, theirs: Published, rate: bool, spread: bool = True) -> float:
+    """The combined standard deviation, see above."""
     own = ours.std or 0.0
     first = own if ours.repeats >= FEW else max(own, theirs.std)
     second = theirs.std if spread else max(own, theirs.std)
@@ -169,8 +175,7 @@ def deviations(ours: Estimate, theirs: Published, rate: bool, spread: bool = Tru
     if rate:
         cases = ours.cases or CASES
         floors = [max(ROUNDING, _sampling(ours.mean, cases)), max(ROUNDING, _sampling(theirs.mean, CASES))]
-    combined = hypot(max(first, floors[0]), max(second, floors[1]), ROUNDING)
-    return (ours.mean - theirs.mean) / combined
+    return hypot(max(first, floors[0]), max(second, floors[1]), ROUNDING)
 
 
 def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str, str]]:
@@ -184,8 +189,7 @@ def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str
 
 
 def _compared(found: Findings, criterion: str, metric: str, theirs: Published, spread: bool) -> Compared:
-    rate = not criterion.startswith("model_randomization")
-    measured = partial(deviations, theirs=theirs, rate=rate, spread=spread)
+    measured = partial(deviations, theirs=theirs, rate=is_rate(criterion), spread=spread)
     ours = found.outcome(metric, criterion)
     cell = Cell(ours, theirs, found.missing(metric, criterion))
     others = [
@@ -197,9 +201,17 @@ def _compared(found: Findings, criterion: str, metric: str, theirs: Published, s
 
 
 def _order(cells: Sequence[Compared], spread: bool) -> Order | None:
-    """Of one column, without the Fisher rows."""
+    """Of one column, without the Fisher rows. A choice that is named most often is made in the whole column."""
+    chosen = Counter(c.cause.criterion for c in cells if c.cause and c.cause.metric == c.metric).most_common(1)
     rows = [
-        Row(c.metric, c.cell.ours, c.cell.published.mean, c.reproduced or 0.0, c.status == "agrees")
+        Row(
+            c.metric,
+            c.cell.ours,
+            c.cell.published.mean,
+            combined(c.cell.ours, c.cell.published, is_rate(c.criterion), spread),
+            c.under(*(criterion for criterion, _ in chosen)) or 0.0,
+            c.status == "agrees",
+        )
         for c in cells
         if c.cell.ours and c.cell.published and "fisher" not in c.metric
     ]

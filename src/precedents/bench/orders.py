@@ -2,8 +2,9 @@
 
 A reason is named when it holds by the records: the variants that are named as causes give the order; or it is
 there without a few metrics, whose cells do not agree; or all cells agree, so that the order is within their
-spread; or the published column has no spread, as of a single run, and a single repeat of ours has its order, or
-single repeats do not have the order of our own mean either.
+spread; or the published column, drawn again within the spread, does not have its own order; or it has no
+spread, as of a single run, and a single repeat of ours has its order, or single repeats do not have the order
+of our own mean either.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,8 +16,10 @@ from typing import Any, final
 import numpy as np
 
 from precedents.bench.findings import Estimate
+from precedents.bench.published import is_rate
 
 ORDER = 0.8  # the rank correlation with the published column that is aimed at
+DRAWS = 1000  # of a published column
 LEFT = 3  # metrics that may be left out, at most, to name them as the reason
 
 
@@ -28,6 +31,7 @@ class Row:
     metric: str
     ours: Estimate
     theirs: float
+    spread: float  # the combined standard deviation
     reproduced: float  # ours, or the variant's that is named as the cause
     agrees: bool
 
@@ -44,6 +48,7 @@ class Order:
     moved: Sequence[str]  # the metrics whose rank differs most
     without: tuple[Sequence[str], float] | None = None  # metrics to leave out, and the correlation then
     within: bool = False  # whether every cell agrees
+    drawn: float | None = None  # the correlation of the published column with itself, see `_drawn`
     single: tuple[float, float] | None = None  # if the published column is of one run, see `_single`
 
     @property
@@ -70,6 +75,8 @@ class Order:
             yield f"{correlation:.2f} without {', '.join(names)}"
         if self.within:
             yield "every cell agrees"
+        if self.drawn is not None and self.drawn < ORDER:
+            yield f"within the spread: published ones drawn again have {self.drawn:.2f}"
         if self.single is not None:
             best, own = self.single
             if best >= ORDER:
@@ -89,16 +96,18 @@ def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Or
     ours = np.array([round(row.ours.mean, 2) for row in rows])
     again = np.array([round(row.reproduced, 2) for row in rows])
     shifts = np.abs(_ranks(ours) - _ranks(theirs))
+    found = spearman(ours, theirs)
     moved = [rows[i].metric for i in np.argsort(-shifts, kind="stable")[:2] if shifts[i] > 0]
     return Order(
         setting,
         criterion,
         len(rows),
-        spearman(ours, theirs),
+        found,
         spearman(again, theirs),
         moved,
         _without(rows, ours, theirs),
         all(row.agrees for row in rows),
+        _drawn(rows, theirs, criterion) if found is not None and found < ORDER else None,
         None if spread else _single(rows, ours, theirs),
     )
 
@@ -122,6 +131,13 @@ def _without(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[Sequence[str]
         if best >= ORDER:
             return [rows[i].metric for i in left], best
     return None
+
+
+def _drawn(rows: Sequence[Row], theirs: Any, criterion: str) -> float:
+    """The mean correlation of the published column with draws around it, by the combined deviations."""
+    noise = np.random.default_rng(0).standard_normal((DRAWS, len(rows)))
+    drawn = np.clip(theirs + noise * [row.spread for row in rows], 0 if is_rate(criterion) else -1, 1).round(2)
+    return fmean(spearman(each, theirs) or 0.0 for each in drawn)
 
 
 def _single(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[float, float]:

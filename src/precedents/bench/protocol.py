@@ -217,9 +217,9 @@ class Repeat:
             for name in (each for each in other.metrics if each in metrics):
                 for criterion, law in self._laws(part).items():
                     if isinstance(law, (IdenticalClass, IdenticalSubclass)):
-                        settings = [*filter(None, [criterion.rstrip(")").partition("(")[2], other.choice])]
-                        text = f"{criterion.partition('(')[0]}({', '.join(settings)})"
-                        yield ("outcome", name, text), partial(self._outcome, part, name, law, other)
+                        start = f"{criterion[:-1]}, " if criterion.endswith(")") else f"{criterion}("
+                        piece = ("outcome", name, f"{start}{other.choice})")
+                        yield piece, partial(self._outcome, part, name, law, other)
 
     def run(self, metrics: Sequence[str]) -> None:
         """All pieces that are not recorded yet."""

@@ -52,6 +52,11 @@ def published() -> dict[tuple[str, str, str], Published]:
     }
 
 
+def is_rate(criterion: str) -> bool:
+    """Whether its numbers are rates of success; those of the randomization are correlations."""
+    return not criterion.startswith("model_randomization")
+
+
 def without_spread() -> set[tuple[str, str]]:
     """Columns, by criterion and setting, in which every printed standard deviation is 0.00.
 

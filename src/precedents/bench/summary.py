@@ -83,13 +83,23 @@ def alone(found: Findings) -> Grid:
 
 
 def _closeness(comparison: Comparison) -> str:
-    far = {name: cell for name, cell in comparison.closeness().items() if abs(cell.difference or 0) > CLOSE}
-    of = len(comparison.closeness())
+    every = comparison.closeness()
+    far = [each for each in every.values() if abs(each.cell.difference or 0) > CLOSE]
+    of = len(every)
     if not of:
         return ""
-    listed = ", ".join(f"{name} {signed(cell.difference or 0, 3)}" for name, cell in far.items())
+    told = ([each.setting, signed(each.cell.difference or 0, 3), *_instead(each)] for each in far)
+    listed = ", ".join(map(" ".join, told))
     held = f"{of - len(far)} of {counted(of, 'setting')}" + (f"; not in: {listed}." if far else ".")
     return f"Identical class by GC is within {CLOSE} of the published value in {held}"
+
+
+def _instead(each: Compared) -> list[str]:
+    """A variant that gives the published value where ours does not."""
+    cause, theirs = each.cause, each.cell.published
+    if cause is None or theirs is None:
+        return []
+    return [f"({signed(cause.found.mean - theirs.mean, 3)} by {each.named(cause)})"]
 
 
 def _orders(comparison: Comparison) -> str:
@@ -143,11 +153,14 @@ def _targets(comparison: Comparison) -> Grid:
     rows: list[list[Entry | str]] = []
     for setting in dict.fromkeys(each.setting for each in comparison.cells):
         row: list[Entry | str] = [setting]
-        difference = close[setting].difference if setting in close else None
+        difference = close[setting].cell.difference if setting in close else None
         if difference is None:
             row.append(NONE)
+        elif abs(difference) <= CLOSE:
+            row.append(Entry(signed(difference, 3), verdict="passed"))
         else:
-            row.append(Entry(signed(difference, 3), verdict="passed" if abs(difference) <= CLOSE else "failed"))
+            instead = _instead(close[setting])
+            row.append(Entry(signed(difference, 3), tuple(instead), VERDICTS["differs" if instead else "open"]))
         for criterion in CRITERIA.values():
             order = orders.get((setting, criterion))
             if order is None or order.correlation is None:
@@ -165,10 +178,11 @@ def _targets(comparison: Comparison) -> Grid:
     note = (
         f"Aimed at: GC within {CLOSE}; and a rank correlation of at least {ORDER} between our column and the "
         "published one over the metrics without the Fisher rows, both with two digits, ties at their average "
-        "rank. Where it is less: what it is with the variants that are named as causes; or without the fewest "
-        "metrics whose cells do not agree; or that all cells agree; or, where the published column has no "
-        "spread, how near a single repeat of ours comes to it, and to our own mean. If none of these explains "
-        "it, it is open."
+        "rank. Where it is less: what it is with the variants that are named as causes, a choice among them "
+        "made in the whole column; or without the fewest metrics whose cells do not agree; or that all cells "
+        "agree; or that the published column itself, drawn again from the combined standard deviations, has "
+        "less; or, where it has no spread, how near a single repeat of ours comes to it, and to our own mean. "
+        "If none of these explains it, it is open."
     )
     return Grid("Targets: GC, and the order of the metrics", headings, rows, [note])
 
