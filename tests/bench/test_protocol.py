@@ -89,10 +89,10 @@ def test_what_is_normalized_is_rescaled_too(tmp_path, monkeypatch) -> None:
         f"{criterion}({k}rescaled={factor})"
         for criterion in ("identical_class", "identical_subclass")
         for k in ("", "k=10, ")
-        for factor in (2, 4, 8, 16)
+        for factor in (4, 16)
     }
-    eight = next(other for other in run.alternatives if other.choice == "rescaled=8")
-    plain, larger = run.trial("trained"), run.trial("trained", eight)
+    more = next(other for other in run.alternatives if other.choice == "rescaled=16")
+    plain, larger = run.trial("trained"), run.trial("trained", more)
     residual, gradient = (metric(name) for name in ("cosine:residual", "cos_grad"))
     torch.testing.assert_close(larger.scores(residual), plain.scores(residual), rtol=1e-4, atol=1e-5)
     assert (larger.scores(gradient) - plain.scores(gradient)).abs().max() > 0.01

@@ -13,7 +13,7 @@ from precedents.bench.dataset import Dataset
 from precedents.bench.text import counted
 from precedents.model import Vectorise
 
-FACTORS = (2, 4, 8, 16)
+FACTORS = (4, 16)
 
 
 @dataclass(frozen=True, eq=False)
