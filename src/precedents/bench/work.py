@@ -23,11 +23,12 @@ EVERYWHERE = (  # what is cheap: residuals alone, and the published code's Fishe
     "cosine:residual",
     *(f"{each}:gradient/fisher(kind=mean_gradient, damping=1e-10)" for each in SIMILARITIES),
 )
+DENSE = tuple(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES)  # with it
 VARIANTS = (
     *EVERYWHERE,
+    *DENSE,
     *(f"{form}damping={damping})" for form in CURVED for damping in DAMPINGS),
     *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
-    *(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES),
     "dot:gradient/fisher(kind=true)",
 )
 
@@ -77,7 +78,8 @@ def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
     """The metrics by their names or texts: those asked for, or the paper's and what explains differences."""
     tables = ("vehicle", "segment", "digits", "wine", "breast_cancer")
     small = setting.dataset in tables and setting.architecture != "cnn"
-    wanted = [*METRICS, *(VARIANTS if small else EVERYWHERE)] if metrics is None else metrics
+    large = EVERYWHERE if setting.curvature == "ekfac" else (*EVERYWHERE, *DENSE)  # a matrix of all parameters
+    wanted = [*METRICS, *(VARIANTS if small else large)] if metrics is None else metrics
     return tuple(dict.fromkeys(name_of(metric(each)) for each in wanted))
 
 
