@@ -1,12 +1,16 @@
 import ctypes
+import os
+import signal
 import sys
 
 import pytest
 import torch
 
-from precedents.runtime.workers import in_workers
+from precedents.errors import BudgetError
+from precedents.runtime.workers import in_workers, memory_kept
 
 GLIBC = sys.platform == "linux" and hasattr(ctypes.CDLL(None), "mallopt")
+needs_glibc = pytest.mark.skipif(not GLIBC, reason="other allocators have no such option")
 
 
 def given(times: int) -> int:
@@ -19,9 +23,53 @@ def given(times: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-@pytest.mark.skipif(not GLIBC, reason="other allocators have no such option")
-def test_workers_keep_the_memory_that_they_freed() -> None:
+def given_while_kept(times: int) -> tuple[int, int]:
+    """The same while memory is kept, and afterwards."""
+    with memory_kept():
+        during = given(times)
+    return during, given(times)
+
+
+@needs_glibc
+def test_workers_keep_the_memory_that_they_freed_for_as_long_as_they_are_told() -> None:
     from resource import getpagesize
 
-    (pages,) = in_workers(given, [40], 1)
-    assert pages * getpagesize() < 20 * 2**26
+    ((during, after),) = in_workers(given_while_kept, [40], 1)
+    assert during * getpagesize() < 20 * 2**26
+    assert after * getpagesize() > 30 * 2**26
+
+
+def holes(large: int) -> tuple[int, int]:
+    """Bytes that are held before and after large pieces of memory were taken, and freed but for the last."""
+    import psutil
+
+    with memory_kept():
+        torch.ones(2**24)
+    before = psutil.Process().memory_info().rss
+    pieces = [torch.ones(2**24) for _ in range(large)]
+    del pieces[:-1]
+    return before, psutil.Process().memory_info().rss
+
+
+@needs_glibc
+def test_large_pieces_leave_no_holes() -> None:
+    ((before, after),) = in_workers(holes, [10], 1)
+    assert after - before < 2 * 2**26
+
+
+@needs_glibc
+def test_the_users_own_process_is_left_alone() -> None:
+    from resource import getpagesize
+
+    with memory_kept():
+        assert given(40) * getpagesize() > 30 * 2**26
+
+
+def killed(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+def test_a_worker_that_is_killed_is_told_in_words() -> None:
+    with pytest.raises(BudgetError, match=r"A worker was killed.*fewer workers or less memory"):
+        list(in_workers(killed, [1], 1))

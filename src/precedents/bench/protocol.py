@@ -42,6 +42,7 @@ from precedents.paper import METRICS, metric
 from precedents.preconditioners.hessian import InverseHessian
 from precedents.runtime.files import write
 from precedents.runtime.progress import tracked, within
+from precedents.runtime.workers import memory_kept
 
 SHORT = 0.01  # seconds that are no cost
 FAR = 100_000  # between the seeds of a repeat's model and of the one that is trained again
@@ -152,7 +153,8 @@ class Repeat:
             model.load_state_dict(load_file(path))
             return model.eval()
         steps = [Checkpoint(path.with_suffix(f".{step}")) for step in ("pretraining", "training")]
-        model = self._trained(build, split, self.number + FAR * (part == AGAIN), *steps)
+        with memory_kept():
+            model = self._trained(build, split, self.number + FAR * (part == AGAIN), *steps)
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, save({name: value.contiguous() for name, value in model.state_dict().items()}))
         for step in steps:
