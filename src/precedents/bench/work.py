@@ -23,11 +23,14 @@ EVERYWHERE = (  # what is cheap: residuals alone, and the published code's Fishe
     "cosine:residual",
     *(f"{each}:gradient/fisher(kind=mean_gradient, damping=1e-10)" for each in SIMILARITIES),
 )
-DENSE = tuple(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES)  # with it
+DENSE = (  # with its rounding, and IF, RIF and l2_if with its damping
+    *(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES),
+    *(f"{form}damping=1e-10)" for form in CURVED),
+)
 VARIANTS = (
     *EVERYWHERE,
     *DENSE,
-    *(f"{form}damping={damping})" for form in CURVED for damping in DAMPINGS),
+    *(f"{form}damping={damping})" for form in CURVED for damping in DAMPINGS[:-1]),
     *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
     "dot:gradient/fisher(kind=true)",
 )
