@@ -1,5 +1,6 @@
 """A repeat: its models, its records, and that neither kills nor workers change them."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from precedents.bench.train import moved, trained
 from precedents.bench.work import VARIANTS, names, work
 from precedents.data import Examples
 from precedents.errors import BudgetError, FormatError, InputError, StaleError, UnknownNameError
+from precedents.evidence import Evidence
 from precedents.paper import METRICS, metric
 
 QUICK = replace(SETTINGS["wine/mlp"], epochs=3)
@@ -96,6 +98,22 @@ def test_what_is_normalized_is_rescaled_too(tmp_path, monkeypatch) -> None:
     residual, gradient = (metric(name) for name in ("cosine:residual", "cos_grad"))
     torch.testing.assert_close(larger.scores(residual), plain.scores(residual), rtol=1e-4, atol=1e-5)
     assert (larger.scores(gradient) - plain.scores(gradient)).abs().max() > 0.01
+
+
+def test_a_repeat_leaves_no_matrices_behind(tmp_path) -> None:
+    """What is kept of a model may be most of the memory, and the next repeat needs it."""
+
+    def held() -> int:
+        return sum(isinstance(each, Evidence) for each in gc.get_objects())
+
+    gc.collect()
+    before = held()
+    gc.disable()
+    try:
+        repeat(tmp_path).run(FEW)
+        assert held() == before
+    finally:
+        gc.enable()
 
 
 def test_repeats_differ(whole) -> None:

@@ -8,6 +8,7 @@ recorded at once, and weights are kept: a repeat that was killed goes on, and me
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from gc import collect
 from hashlib import blake2b
 from json import dumps
 from pathlib import Path
@@ -234,7 +235,8 @@ class Repeat:
                     began = perf_counter()
                     self.records.once(self.number, piece, make)
                     self._cost(piece, perf_counter() - began)
-            self.trials.clear()  # their memory is for the next
+            self.trials.clear()
+            collect()  # they and what they keep hold each other; their memory is for the next
 
     def _laws(self, part: str) -> dict[str, Criterion]:
         if part == MERGED:
