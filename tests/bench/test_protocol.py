@@ -104,7 +104,7 @@ def test_a_repeat_leaves_no_matrices_behind(tmp_path) -> None:
     """What is kept of a model may be most of the memory, and the next repeat needs it."""
 
     def held() -> int:
-        return sum(isinstance(each, Evidence) for each in gc.get_objects())
+        return sum(type(each) is Evidence for each in gc.get_objects())
 
     gc.collect()
     before = held()
