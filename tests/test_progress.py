@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precedents.runtime import progress
 from precedents.runtime.progress import duration, in_lines, quiet, told, tracked, within
 from precedents.runtime.workers import in_workers
 
@@ -44,14 +45,34 @@ def test_slow_work_shows_its_title() -> None:
     assert "digging" in shown(lambda: list(tracked([1, 2, 3], "digging", patience=-1)))
 
 
-def test_work_within_work_shows_one_bar() -> None:
-    def nested() -> None:
-        for _ in tracked([1, 2], "outer", patience=-1):
-            list(tracked([1, 2], "inner", patience=-1))
+def nested() -> None:
+    for _ in tracked([1, 2], "outer", patience=-1):
+        for _ in tracked([1, 2], "inner", patience=-1):
+            sleep(0.2)  # a bar is drawn ten times in a second
 
+
+def test_quick_work_within_work_has_no_bar() -> None:
     screen = shown(nested)
     assert "outer" in screen
     assert "inner" not in screen
+
+
+def test_long_work_within_work_has_a_bar_too(monkeypatch) -> None:
+    monkeypatch.setattr(progress, "LONG", 0.1)
+    screen = shown(nested)
+    assert "outer" in screen
+    assert "inner" in screen
+
+
+def test_long_work_within_work_has_a_line_where_none_came_for_long(capsys, monkeypatch) -> None:
+    with in_lines():
+        nested()
+    assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == ["outer: 1 of 2"]
+    monkeypatch.setattr(progress, "LONGEST", 0.1)
+    with in_lines():
+        nested()
+    lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert lines == ["inner: 1 of 2", "outer: 1 of 2", "inner: 1 of 2"]
 
 
 def test_work_that_fails_does_not_hide_the_next() -> None:

@@ -1,7 +1,7 @@
 """Progress of whatever takes longer than a second, on stderr: a bar on terminals, and plain lines if asked for.
 
 A library says nothing where there is no terminal; a command does, so it asks for lines. Work within work
-that is shown already is not shown.
+that is shown already is shown too once it takes long.
 """
 
 import sys
@@ -16,10 +16,12 @@ T = TypeVar("T")
 
 Advance = Callable[[], None]  # to be called after each item
 Tell = Callable[[str], None]  # is given a line
+Show = Callable[[str, int | None], AbstractContextManager[Advance]]  # is given a title and a number of items
 
 LONGEST = 30.0  # seconds between two lines
+LONG = 5.0  # seconds after which work within work has a bar of its own
 
-_shown: ContextVar[bool] = ContextVar("shown", default=False)  # whether nothing (more) is to be shown
+_inner: ContextVar[Show | None] = ContextVar("inner", default=None)  # shows what is within work that is shown
 _lines_wanted: ContextVar[bool] = ContextVar("lines wanted", default=False)  # where there is no terminal
 _told: ContextVar[Tell | None] = ContextVar("told", default=None)  # whoever shows the lines instead of stderr
 _within: ContextVar[str] = ContextVar("within", default="")  # what the work is part of, before its titles
@@ -28,11 +30,11 @@ _within: ContextVar[str] = ContextVar("within", default="")  # what the work is 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Nothing is shown within."""
-    before = _shown.set(True)
+    before = _inner.set(lambda *_: nullcontext(_nothing))
     try:
         yield
     finally:
-        _shown.reset(before)
+        _inner.reset(before)
 
 
 @contextmanager
@@ -68,32 +70,33 @@ def within(title: str) -> Iterator[None]:
 def tracked(items: Iterable[T], title: str, total: int | None = None, patience: float = 1.0) -> Iterator[T]:
     """The items, with the progress and the remaining time once `patience` seconds have passed."""
     total = total if total is not None or not isinstance(items, Sized) else len(items)
-    with _display(_within.get() + title, total, patience) as advance:
-        if advance is None:
-            yield from items
-            return
-        _shown.set(True)
-        try:
-            for item in items:
-                yield item
-                advance()
-        finally:
-            _shown.set(False)
-
-
-def _display(title: str, total: int | None, patience: float) -> AbstractContextManager[Advance | None]:
-    if _shown.get():
-        return nullcontext()
-    tell = _told.get()
-    if tell is None and sys.stderr.isatty():
-        return _bar(title, total, patience)
-    if tell is None and not _lines_wanted.get():
-        return nullcontext()
-    return _lines(title, total, patience, tell or _on_stderr)
+    title, show = _within.get() + title, _inner.get()
+    with show(title, total) if show else _outermost(title, total, patience) as advance:
+        for item in items:
+            yield item
+            advance()
 
 
 @contextmanager
-def _bar(title: str, total: int | None, patience: float) -> Iterator[Advance]:
+def _outermost(title: str, total: int | None, patience: float) -> Iterator[Advance]:
+    tell = _told.get()
+    if tell is None and sys.stderr.isatty():
+        display = _bar(title, total, patience)
+    elif tell is not None or _lines_wanted.get():
+        display = _lines(title, total, patience, tell or _on_stderr)
+    else:
+        yield _nothing
+        return
+    with display as (advance, show):
+        _inner.set(show)
+        try:
+            yield advance
+        finally:
+            _inner.set(None)
+
+
+@contextmanager
+def _bar(title: str, total: int | None, patience: float) -> Iterator[tuple[Advance, Show]]:
     """A bar that a clock starts, so that it is there before a long first item is done."""
     from rich.console import Console
     from rich.progress import Progress
@@ -107,11 +110,19 @@ def _bar(title: str, total: int | None, patience: float) -> Iterator[Advance]:
             if not over:
                 bar.start()
 
+    @contextmanager
+    def show(title: str, total: int | None) -> Iterator[Advance]:
+        began, inner = monotonic(), bar.add_task(title, total=total, visible=False)
+        try:
+            yield lambda: bar.update(inner, advance=1, visible=monotonic() - began > LONG)
+        finally:
+            bar.remove_task(inner)
+
     clock = Timer(max(patience, 0), start)
     clock.daemon = True
     clock.start()
     try:
-        yield lambda: bar.advance(task)
+        yield lambda: bar.advance(task), show
     finally:
         clock.cancel()
         with lock:
@@ -120,19 +131,35 @@ def _bar(title: str, total: int | None, patience: float) -> Iterator[Advance]:
 
 
 @contextmanager
-def _lines(title: str, total: int | None, patience: float, tell: Tell) -> Iterator[Advance]:
-    """A line after the first item that ends too late, then after twice the time, at least every half minute."""
-    began, due, done = monotonic(), patience, 0
+def _lines(title: str, total: int | None, patience: float, tell: Tell) -> Iterator[tuple[Advance, Show]]:
+    """A line after the first item that ends too late, then after twice the time, at least every half minute.
 
-    def advance() -> None:
-        nonlocal due, done
-        done += 1
-        spent = monotonic() - began
-        if spent > due and done != total:
-            due = min(2 * spent, spent + LONGEST)
-            tell(f"{title}: {_state(done, total, spent)}")
+    Work within an item has a line when none came for half a minute.
+    """
+    latest = monotonic()
 
-    yield advance
+    @contextmanager
+    def show(title: str, total: int | None, due: float | None = None) -> Iterator[Advance]:
+        began, done = monotonic(), 0
+
+        def advance() -> None:
+            nonlocal latest, due, done
+            done, now = done + 1, monotonic()
+            spent = now - began
+            late = spent > due if due is not None else now > latest + LONGEST
+            if late and done != total:
+                due = None if due is None else min(2 * spent, spent + LONGEST)
+                latest = now
+                tell(f"{title}: {_state(done, total, spent)}")
+
+        yield advance
+
+    with show(title, total, patience) as advance:
+        yield advance, show
+
+
+def _nothing() -> None:
+    pass
 
 
 def _on_stderr(line: str) -> None:
