@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")  # some virtual machines only claim to have more
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import chromium
 import pytest
 import reports
 import torch
 from hypothesis import HealthCheck, settings
+from playwright.sync_api import Browser, sync_playwright
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -126,3 +128,15 @@ def linear_trial(linear: nn.Module, train: Pair, test: Pair) -> Trial:
 def large() -> str:
     """A report page as large as they come."""
     return html(reports.large())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real one; no longer than needed, as its event loop would be in the way of others."""
+    path = chromium.found()
+    if path is None:
+        pytest.fail(chromium.ADVICE)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=list(chromium.FLAGS))
+        yield started
+        started.close()

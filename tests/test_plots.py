@@ -1,9 +1,7 @@
-import warnings
-from io import BytesIO
 from xml.etree import ElementTree
 
-import matplotlib as mpl
 import pytest
+from drawing import drawn_at, texts
 
 from precedents.views import plots
 from precedents.views.figures import COLUMN, NOTHING, PAGE
@@ -41,24 +39,10 @@ DRAWN = {
 }
 
 
-def texts(drawn) -> list[str]:
-    from matplotlib.text import Text
-
-    return [text.get_text() for text in drawn.findobj(Text) if text.get_text()]
-
-
 @pytest.mark.parametrize("width", [COLUMN, PAGE])
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_figure_draws_at_its_width_without_warning_or_change_of_settings(name, width) -> None:
-    before = dict(mpl.rcParams)
-    file = BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        drawn = DRAWN[name](width)
-        drawn.savefig(file, format="png", dpi=40)
-    assert drawn.get_figwidth() == width
-    assert dict(mpl.rcParams) == before
-    assert len(file.getvalue()) > 500
+    drawn_at(width, DRAWN[name])
 
 
 @pytest.mark.parametrize("name", [name for name in DRAWN if name.endswith("none")])

@@ -1,27 +1,13 @@
 """The report in a real Chromium, opened from disk."""
 
-from collections.abc import Iterator
-
-import chromium
 import pytest
 import reports
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from precedents.views.report import Report, html
 from precedents.views.shown import visible
 
 EMPTY = Report("title", [], [], {}, {}, [], {}, [], {}, [], {}, {})
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = chromium.found()
-    if path is None:
-        pytest.fail(chromium.ADVICE)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=list(chromium.FLAGS))
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

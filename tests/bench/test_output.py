@@ -4,12 +4,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
-import chromium
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from bench import recorded
 from precedents.bench.comparison import compare
@@ -45,17 +42,6 @@ def folder(tmp_path_factory):
     for name, text in figure_files(found, costs(out / "records")):
         (out / name).write_text(text, encoding="utf-8")
     return out
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = chromium.found()
-    if path is None:
-        pytest.fail(chromium.ADVICE)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=list(chromium.FLAGS))
-        yield started
-        started.close()
 
 
 def test_the_index_shows_every_figure_and_links_every_file(folder) -> None:
