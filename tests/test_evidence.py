@@ -1,3 +1,6 @@
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 import torch
 
@@ -90,3 +93,33 @@ def test_rows_come_in_consecutive_blocks_of_one_size(classifier, examples, monke
 def test_rows_of_cases_are_those_of_the_cases(evidence, test) -> None:
     found = [rows.dense() for _, rows in evidence.rows(inputs, Examples.of(test))]
     assert torch.equal(torch.cat(found), test[0])
+
+
+def test_what_is_large_is_made_again_after_it_was_put_away(classifier, examples) -> None:
+    evidence, made = Evidence(classifier, examples), []
+
+    def make() -> int:
+        made.append(1)
+        return len(made)
+
+    assert [evidence.matrix("large", make), evidence.once("small", make)] == [1, 2]
+    evidence.kept.put_away()
+    assert [evidence.matrix("large", make), evidence.once("small", make)] == [3, 2]
+
+
+def test_what_another_thread_works_on_is_not_put_away(classifier, examples) -> None:
+    evidence, working, done = Evidence(classifier, examples), Event(), Event()
+    evidence.matrix("large", lambda: 1)
+
+    def work() -> int:
+        working.set()
+        done.wait()
+        return 2
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(evidence.once, "slow", work)
+        working.wait()
+        evidence.kept.put_away()
+        done.set()
+        assert found.result() == 2
+    assert "large" in evidence.kept

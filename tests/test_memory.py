@@ -12,6 +12,7 @@ from precedents.runtime.memory import (
     MOST,
     Budget,
     Rooms,
+    Shelf,
     available,
     readable,
 )
@@ -133,3 +134,49 @@ def test_no_more_is_kept_than_helps() -> None:
 
 def test_little_is_kept_of_a_streamed_set_unless_a_budget_is_given() -> None:
     assert Budget().kept(streamed=True) == min(FEWER, Budget().bytes // 4)
+
+
+class Holder:
+    """Holds something until it puts it away."""
+
+    holding = True
+
+    def put_away(self) -> None:
+        self.holding = False
+
+
+def test_where_there_is_room_nothing_is_put_away() -> None:
+    shelf, holders = Shelf(), [Holder() for _ in range(3)]
+    for holder in holders:
+        shelf.take(holder, 30, Budget(100), again=True)
+    assert all(holder.holding for holder in holders)
+
+
+def test_who_asked_first_puts_away_first_and_no_more_do_than_must() -> None:
+    shelf, (first, second, third) = Shelf(), [Holder() for _ in range(3)]
+    shelf.take(first, 40, Budget(100))
+    shelf.take(second, 40, Budget(100))
+    shelf.take(third, 40, Budget(100))
+    assert (first.holding, second.holding, third.holding) == (False, True, True)
+    shelf.take(second, 20, Budget(100))
+    assert third.holding
+    shelf.take(first, 40, Budget(100))
+    assert not third.holding
+
+
+def test_an_owner_keeps_its_own_unless_it_can_make_it_again() -> None:
+    shelf, holder = Shelf(), Holder()
+    shelf.take(holder, 60, Budget(100))
+    shelf.take(holder, 60, Budget(100))
+    assert holder.holding
+    shelf.take(holder, 60, Budget(100), again=True)
+    assert not holder.holding
+
+
+def test_without_a_budget_what_is_held_is_not_counted_as_it_is_not_free() -> None:
+    shelf, holders = Shelf(), [Holder() for _ in range(2)]
+    for holder in holders:
+        shelf.take(holder, available() // 3, Budget())
+    assert all(holder.holding for holder in holders)
+    shelf.take(Holder(), available(), Budget())
+    assert not any(holder.holding for holder in holders)

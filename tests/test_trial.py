@@ -145,3 +145,29 @@ def test_a_bad_test_set_is_refused(cut, message, model, train, test) -> None:
 def test_a_classifier_may_be_passed_for_the_model(classifier, train, test) -> None:
     assert isinstance(classifier, Classifier)
     assert Trial.of(classifier, train, test).evidence.model is classifier
+
+
+def test_the_matrices_of_one_model_are_put_away_for_another_that_needs_the_memory(linear, train, test) -> None:
+    metric = METRICS["dot_if"]
+    tight, ample = (Trial.of(linear, train, test, memory=memory) for memory in (12_000, 12_000_000))
+    for trial in (tight, ample):
+        trial.scores(metric)
+        trial.randomized(0, "own").scores(metric)
+    recipe = tight.relevance(metric).metric.preconditioner
+    assert recipe not in tight.evidence.kept
+    assert recipe in tight.randomized(0, "own").evidence.kept
+    assert recipe in ample.evidence.kept
+    few = tight.evidence.train.selected(range(3))  # for which the matrices are needed once more
+    for ask in (
+        lambda trial: trial,
+        lambda trial: Trial(trial.evidence, few, few.labels),
+        lambda trial: trial.randomized(0, "shared"),
+    ):
+        torch.testing.assert_close(ask(tight).scores(metric), ask(ample).scores(metric), rtol=0, atol=0)
+
+
+def test_metrics_share_the_kernel_where_no_eigenvalue_is_negative(trial, linear_trial) -> None:
+    kept, dropped = METRICS["dot_if"], METRICS["cos_if"]
+    assert kept.preconditioner != dropped.preconditioner
+    assert linear_trial.kernel(kept) is linear_trial.kernel(dropped)
+    assert trial.kernel(kept) is not trial.kernel(dropped)

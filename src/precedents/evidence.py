@@ -13,7 +13,7 @@ from precedents.data import Batch, Examples, InMemory
 from precedents.engine.rows import Rows
 from precedents.model import Classifier
 from precedents.runtime.kept import Kept
-from precedents.runtime.memory import ROOMS
+from precedents.runtime.memory import ROOMS, Shelf
 from precedents.runtime.progress import tracked
 
 T = TypeVar("T")
@@ -32,11 +32,22 @@ class Evidence:
 
     model: Classifier
     train: Examples
+    shelf: Shelf = field(default_factory=Shelf, repr=False)  # shared with models that are tried beside this one
     kept: Kept = field(default_factory=Kept, init=False, repr=False)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of `make`, computed at the first call with this key and kept with the evidence."""
         return self.kept.once(key, make)
+
+    def matrix(self, key: Hashable, make: Callable[[], T], count: int = 0) -> T:
+        """The same for what is large, which may be put away; making it takes so many bytes."""
+
+        def made() -> T:
+            if count:
+                self.shelf.take(self.kept, count, self.model.budget, again=True)
+            return make()
+
+        return self.kept.once(key, made, large=True)
 
     def width(self, features: Features) -> int:
         """The length d of a feature vector."""
@@ -81,6 +92,8 @@ class Evidence:
         size = self.number(features) * len(self.train) * self.held(features)
         keep = ("reused", features) in self.kept and (self.train.streamed or size <= self.room)
         room = self.room if keep else 0
+        if keep and ("rows", features) not in self.kept:
+            self.shelf.take(self.kept, min(size, room), self.model.budget)
         self.reused(features)
 
         def rest(last: tuple[range, Rows] | None) -> Iterator[tuple[range, Rows]]:

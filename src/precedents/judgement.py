@@ -64,11 +64,17 @@ def judge(
     chosen = [metric_of(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics)]
     wanted = CRITERIA.names() if criteria is None else [criteria] if isinstance(criteria, str) else criteria
     laws = [CRITERIA.read(law) if isinstance(law, str) else law for law in wanted]
-    pairs = [(law, metric) for law in laws for metric in chosen]
-    outcomes: dict[tuple[str, str], Result | Inapplicable] = {}
-    for law, metric in tracked(pairs, "metrics by criteria"):
-        outcomes[name_of(metric), written(law)] = attempted(partial(law, trial, metric))
-    return Judgement(outcomes)
+    pairs = [(metric, law) for metric in chosen for law in laws]  # what a metric needs is not needed later
+    found = {}
+    for metric, law in tracked(pairs, "metrics by criteria"):
+        found[name_of(metric), written(law)] = attempted(partial(law, trial, metric))
+    return Judgement(
+        {
+            (name_of(metric), written(law)): found[name_of(metric), written(law)]
+            for law in laws
+            for metric in chosen
+        }
+    )
 
 
 def attempted(work: Callable[[], T]) -> T | Inapplicable:

@@ -86,7 +86,8 @@ class Relevance:
     def inverse(self) -> Inverse:
         """M^-1, fitted at its first use."""
         recipe = self.metric.preconditioner
-        return self.evidence.once(recipe, lambda: recipe.fit(self.evidence))
+        count = 0 if recipe in self.evidence.kept else recipe.cost(self.evidence, 0).bytes
+        return self.evidence.matrix(recipe, lambda: recipe.fit(self.evidence), count)
 
     def kernels(self, cases: Examples) -> Iterator[Kernel]:
         """The inner products of the cases with consecutive blocks of the training set, in order."""

@@ -30,7 +30,7 @@ from precedents.errors import InputError
 from precedents.explain import checked_names
 from precedents.judgement import CRITERIA, Inapplicable, Judgement, attempted
 from precedents.kind import read
-from precedents.metric import Metric, Relevance
+from precedents.metric import Metric
 from precedents.model import Vectorise
 from precedents.outputs import Place
 from precedents.paper import METRICS, name_of
@@ -159,8 +159,8 @@ def _pieces(
         yield ("portrait", name), partial(_portrait, trial, metric, k, cases)
     for name, metric in kernels.items():
         yield ("norms", name), partial(_norms, trial, metric)
-    for criterion, law in laws.items():
-        for name, metric in metrics.items():
+    for name, metric in metrics.items():
+        for criterion, law in laws.items():
             yield (
                 ("outcome", name, criterion),
                 partial(lambda law, metric: plain_outcome(attempted(lambda: law(trial, metric))), law, metric),
@@ -172,7 +172,7 @@ def _portrait(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dic
     made = attempted(lambda: portrait(trial, metric, k, cases))
     if isinstance(made, Inapplicable):
         return asdict(made)
-    relevance, one = Relevance(metric, trial.evidence), trial.cases.selected([0])
+    relevance, one = trial.relevance(metric), trial.cases.selected([0])
     return asdict(made) | {"seconds": elapsed(lambda: relevance.top(one, k), times=1)}
 
 

@@ -10,7 +10,7 @@ from precedents.criteria.identical_instance import IdenticalInstance
 from precedents.criteria.identical_subclass import IdenticalSubclass
 from precedents.criteria.model_randomization import ModelRandomization
 from precedents.errors import NotApplicable
-from precedents.metric import Metric, Relevance
+from precedents.metric import Metric
 from precedents.model import Vectorise
 from precedents.outputs import Place
 from precedents.paper import METRICS
@@ -51,12 +51,12 @@ def estimate(
     )
     wanted = [metric_of(each) for each in (METRICS if metrics is None else metrics)]
     laws = _laws(trial, None if criteria is None else list(criteria), k)
-    kernels = {(each.features, each.preconditioner): each for each in wanted}
+    every = [trial.relevance(each) for each in wanted]
+    kernels = {(each.metric.features, each.metric.preconditioner): each for each in every}
     rounds = _rounds(trial, laws)
     models = {name for name, _ in rounds}
     seconds, peak = 0.0, 0
-    for metric in kernels.values():
-        relevance = Relevance(metric, trial.evidence)
+    for relevance in kernels.values():
         try:
             parts = {m: relevance.estimate(m) for m in {1, *rounds.values()}}
         except NotApplicable:

@@ -1,7 +1,7 @@
 """Trial: a model, its training set and some cases before the criteria, with what they share kept."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -84,11 +84,17 @@ class Trial:
         """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
         return metric.similarity(self.kernel(metric))
 
+    def relevance(self, metric: Metric) -> Relevance:
+        """The metric before this trial's model, with what it can share with others."""
+        recipe = metric.preconditioner
+        settled = getattr(recipe, "settled", lambda _: recipe)(self.evidence)
+        return Relevance(replace(metric, preconditioner=settled), self.evidence)
+
     def kernel(self, metric: Metric) -> Kernel:
         """The inner products of all cases with all training instances."""
-        relevance = Relevance(metric, self.evidence)
+        relevance = self.relevance(metric)
         self.evidence.reused(metric.features)  # by the metrics to come
-        key = ("kernel", self, metric.features, metric.preconditioner)
+        key = ("kernel", self, metric.features, relevance.metric.preconditioner)
         return self.evidence.once(key, lambda: joined(list(relevance.kernels(self.cases))))
 
     def randomized(self, seed: int, label: str) -> "Trial":
@@ -104,7 +110,7 @@ class Trial:
                 with torch.random.fork_rng(devices=[]):
                     made = self.fresh(seed)
                 drawn = model.another(read(made).module, train)
-            return Evidence(drawn, train)
+            return Evidence(drawn, train, self.evidence.shelf)
 
         def trial() -> Trial:
             random = self.evidence.once(("randomized", seed), evidence)
@@ -133,7 +139,8 @@ class Trial:
                 )
             classifier = self.evidence.model.another(read(model).module, merged_train, loss)
             test = self.cases.relabelled(groups[self.truth])
-            return Trial._of(Evidence(classifier, merged_train), test, (train.labels, self.truth))
+            evidence = Evidence(classifier, merged_train, self.evidence.shelf)
+            return Trial._of(evidence, test, (train.labels, self.truth))
 
         return self.evidence.once(("merged", self, seed), trial)
 

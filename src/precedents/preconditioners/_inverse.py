@@ -64,7 +64,10 @@ class Inverse(Protocol):
 
 
 class Preconditioner(Hashable, Protocol):
-    """A recipe for M: frozen, printable, fitted by `fit`."""
+    """A recipe for M: frozen, printable, fitted by `fit`.
+
+    Where several recipes come to the same M, `settled(evidence)`, if it has that, is one for all of them.
+    """
 
     @property
     def space(self) -> Callable[..., Any] | None:
@@ -250,7 +253,7 @@ class LowRankPlusRidge:
                 every.append((train_seen, squares / self.ridge))
             return every
 
-        kept = evidence.once(("seen", self, features), blocks)
+        kept = evidence.matrix(("seen", self, features), blocks)
         for (_, rows), (train_seen, train_sq) in zip(evidence.train_rows(features), kept, strict=True):
             cross = (case @ rows.dense().T - case_seen @ train_seen.T) / self.ridge
             yield Kernel(cross, case_sq, train_sq)

@@ -32,7 +32,7 @@ class InverseEKFAC:
 
     def fit(self, evidence: Evidence) -> Inverse:
         """Two passes over the training set, whatever the damping."""
-        basis, values = evidence.once("ekfac", lambda: _fitted(evidence))
+        basis, values = evidence.matrix("ekfac", lambda: _fitted(evidence))
         return Rotated(basis, values, absolute(self.damping, float(values.mean())))
 
     def cost(self, evidence: Evidence, m: int) -> Cost:

@@ -71,7 +71,7 @@ class InverseFisher:
             parts = (rows.dense() for _, rows in evidence.train_rows(gradient))
             matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
             return whole(matrix, self.damping, "empirical Fisher")
-        gram = evidence.once("gram", lambda: gradient_gram(evidence.model, evidence.train))
+        gram = evidence.matrix("gram", lambda: gradient_gram(evidence.model, evidence.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
         root = damped_root(gram.clone(), n * ridge)
         squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
@@ -197,9 +197,9 @@ def true_fisher(evidence: Evidence, damping: float, kind: str) -> Inverse:
     if primal <= dual:
         if NUMBER * p * p > model.budget.kept(streamed=False):
             return whole(fisher_matrix(model, train), damping, kind)
-        matrix = evidence.once("true fisher", lambda: fisher_matrix(model, train))
+        matrix = evidence.matrix("true fisher", lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
-    factor = evidence.once("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
+    factor = evidence.matrix("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
     return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum()) / p), kind)
 
 

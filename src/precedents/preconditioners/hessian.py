@@ -1,6 +1,6 @@
 """M = the Hessian of the mean training loss: how the loss bends around the trained parameters."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from torch import Tensor
@@ -49,12 +49,12 @@ class InverseHessian:
             return InverseEKFAC(self.damping).fit(evidence)
         if kind == "gauss_newton" and not _closed(evidence):
             key = ("gauss-newton", self.damping)
-            return evidence.once(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
-        hessian = evidence.once("hessian", lambda: _dense(evidence))
+            return evidence.matrix(key, lambda: true_fisher(evidence, self.damping, "Gauss-Newton"))
+        hessian = evidence.matrix("hessian", lambda: _dense(evidence))
         if evidence.model.head is not None:  # of a linear model: positive semidefinite
             key = ("hessian inverse", self.damping)
-            return evidence.once(key, lambda: whole(hessian.clone(), self.damping, "exact Hessian"))
-        values, vectors = evidence.once("hessian spectrum", lambda: spectrum(hessian))
+            return evidence.matrix(key, lambda: whole(hessian.clone(), self.damping, "exact Hessian"))
+        values, vectors = evidence.matrix("hessian spectrum", lambda: spectrum(hessian))
         name = "exact Hessian" if kind == "exact" else "Gauss-Newton"
         ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
         return Spectrum(vectors, values, ridge, name, keep=self.negative == "keep")
@@ -71,6 +71,12 @@ class InverseHessian:
         closed = model.head is not None
         flops, passes = (n * p * p + p**3 / 3 + applied, 1) if closed else (10.0 * p**3 + applied, 4 * p)
         return Cost(flops, passes, _dense_bytes(p), disk=NUMBER * p * p, weighed=True)
+
+    def settled(self, evidence: Evidence) -> "InverseHessian":
+        """Of the kind that is chosen here; `negative` is of no interest where no eigenvalue is."""
+        kind = self.chosen(evidence)
+        positive = kind != "exact" or evidence.model.head is not None
+        return replace(self, kind=kind, negative="drop" if positive else self.negative)
 
     def chosen(self, evidence: Evidence) -> Kind:
         """The kind that was asked for; for "auto" the first of the three that is affordable."""

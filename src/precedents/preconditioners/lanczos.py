@@ -50,7 +50,7 @@ class InverseLanczos:
     def fit(self, evidence: Evidence) -> Inverse:
         """The pairs are computed once, whatever the damping and what happens to negative ones."""
         model, train = evidence.model, evidence.train
-        pairs = evidence.once(("lanczos", self.rank), lambda: hessian_eigenpairs(model, train, self.rank))
+        pairs = evidence.matrix(("lanczos", self.rank), lambda: hessian_eigenpairs(model, train, self.rank))
         diagonal = pairs.vectors.square() @ pairs.values
         ridge = absolute(self.damping, float(diagonal.abs().mean()))
         kind = "Lanczos spectrum of the exact Hessian"

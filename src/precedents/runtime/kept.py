@@ -19,14 +19,18 @@ class Kept:
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}
+        self._large: set[Hashable] = set()
         self._lock = RLock()
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of `make`, computed at the first call with this key."""
+    def once(self, key: Hashable, make: Callable[[], T], large: bool = False) -> T:
+        """The value of `make`, computed at the first call with this key; again if it was large and put away."""
         with self._lock:
             if key not in self._values:
                 with _listening(None):
-                    self._values[key] = make()
+                    made = make()
+                self._values[key] = made
+                if large:
+                    self._large.add(key)
             value = cast("T", self._values[key])
         self._tell(key, value)
         return value
@@ -55,6 +59,17 @@ class Kept:
         if made:
             with self._lock:
                 self._values.setdefault(key, made)
+                self._large.add(key)
+
+    def put_away(self) -> None:
+        """Forgets what is large, unless another thread is at work on it."""
+        if self._lock.acquire(blocking=False):
+            try:
+                for key in self._large:
+                    self._values.pop(key, None)
+                self._large.clear()
+            finally:
+                self._lock.release()
 
     def get(self, key: Hashable) -> Any:
         """The value for this key, or None."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import RLock
+from typing import Protocol
 from weakref import finalize
 
 import psutil
@@ -24,6 +25,13 @@ ENOUGH = 128  # rows of a block that make a matrix product fast
 FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
 MOST = 1536  # rows of a block, and instances of a pass
+
+
+class Owner(Protocol):
+    """Who holds what can be made again."""
+
+    def put_away(self) -> None:
+        """Frees it."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +69,37 @@ class Budget:
         """Bytes of features that are kept for the next question: few of a streamed set without a budget."""
         return min(FEWER if streamed and self.given is None else KEPT, self.bytes // 4)
 
+    def fits(self, count: int, held: int) -> bool:
+        """Whether so many bytes more may be used beside those that are held."""
+        return count + (0 if self.given is None else held) <= self.bytes  # what is held is not free
+
     def required(self, count: int, what: str, instead: str) -> None:
         """Refuses work that needs more bytes than there are."""
         if count > self.bytes:
             there = "the budget is" if self.given is not None else "half of the free memory is"
             raise BudgetError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
+
+
+class Shelf:
+    """What several owners hold of one budget; where one needs more, what others hold is put away."""
+
+    def __init__(self) -> None:
+        self._held: dict[Owner, int] = {}  # bytes; who asked last comes last
+
+    def take(self, owner: Owner, count: int, budget: Budget, again: bool = False) -> None:
+        """Notes so many bytes more, for which there is room then as far as others held it.
+
+        With `again`, also what the owner holds itself is put away if it must be: it can make it again.
+        """
+        held = self._held.pop(owner, 0)
+        for other in list(self._held):
+            if not budget.fits(count, held + sum(self._held.values())):
+                other.put_away()
+                self._held.pop(other, None)
+        if again and not budget.fits(count, held):
+            owner.put_away()
+            held = 0
+        self._held[owner] = held + count
 
 
 class Rooms:
