@@ -4,7 +4,16 @@ import pytest
 import torch
 from torch import nn
 
-from precedents import Classifier, Examples, Explainer, InputError, InverseFisher, InverseHessian
+from precedents import (
+    METRICS,
+    Classifier,
+    Examples,
+    Explainer,
+    InputError,
+    InverseFisher,
+    InverseHessian,
+    Trial,
+)
 from precedents.engine.hessian import exact_hessian, linear_hessian
 from precedents.evidence import Evidence
 from precedents.preconditioners.hessian import hessian
@@ -285,6 +294,16 @@ def test_auto_takes_the_first_kind_that_the_budget_allows(model, train) -> None:
         chosen.append(InverseHessian().chosen(evidence))
     assert chosen[0] == "exact"
     assert chosen[-1] == "ekfac"
+
+
+def test_auto_stays_what_it_was_when_less_memory_is_free(model, train, test, monkeypatch) -> None:
+    trial = Trial.of(model, train, test)
+    first = trial.relevance(METRICS["cos_if"]).metric
+    monkeypatch.setattr("precedents.runtime.memory.available", lambda: 2_000)
+    assert first.preconditioner.kind == trial.relevance(METRICS["dot_if"]).metric.preconditioner.kind == "exact"
+    random = trial.randomized(0, "own")
+    assert random.relevance(METRICS["cos_if"]).metric.preconditioner.kind == "ekfac"
+    assert random.relevance(first).metric == first  # so the criteria ask for this one
 
 
 def test_hessian_by_ekfac_says_that_it_is(model, train) -> None:

@@ -25,6 +25,7 @@ class IdenticalSubclass:
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each correctly predicted case 1 or 0."""
         if trial.subclasses is None:
+            metric = trial.relevance(metric).metric  # the other model's matrices are of this one's kind
             trial = trial.merged(self.seed)
         assert trial.subclasses is not None
         train_subclasses, case_subclasses = trial.subclasses

@@ -36,6 +36,7 @@ class ModelRandomization:
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each case the mean correlation over the draws."""
+        metric = trial.relevance(metric).metric  # the random models' matrices are of the trained one's kind
         trained = trial.scores(metric)
         draws = [
             spearman(trained, trial.randomized(self.seed + i, self.label).scores(metric))

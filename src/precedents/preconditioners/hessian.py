@@ -79,13 +79,16 @@ class InverseHessian:
         return replace(self, kind=kind, negative="drop" if positive else self.negative)
 
     def chosen(self, evidence: Evidence) -> Kind:
-        """The kind that was asked for; for "auto" the first of the three that is affordable."""
-        if self.kind != "auto":
-            return self.kind
-        model, budget = evidence.model, evidence.model.budget.bytes
-        if (model.head is not None or model.size <= EXACT) and _dense_bytes(model.size) <= budget:
-            return "exact"
-        return "gauss_newton" if min(true_fisher_bytes(evidence)) <= budget else "ekfac"
+        """The kind that was asked for; for "auto" the same for as long as the evidence is there."""
+        return self.kind if self.kind != "auto" else evidence.once("curvature", lambda: _affordable(evidence))
+
+
+def _affordable(evidence: Evidence) -> Kind:
+    """The first of the three that is."""
+    model, budget = evidence.model, evidence.model.budget.bytes
+    if (model.head is not None or model.size <= EXACT) and _dense_bytes(model.size) <= budget:
+        return "exact"
+    return "gauss_newton" if min(true_fisher_bytes(evidence)) <= budget else "ekfac"
 
 
 def _dense_bytes(p: int) -> int:
