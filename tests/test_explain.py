@@ -121,6 +121,14 @@ def test_given_labels_are_explained_instead_of_predictions(explainer, model, tra
     np.testing.assert_allclose(explainer.scores(x, labels=y)[0].numpy(), expected, rtol=1e-8, atol=1e-10)
 
 
+def test_given_labels_are_not_called_predictions(explainer, cases) -> None:
+    for labels, verb, origin in ((None, "predicted", "predicted"), ([2], "taken for", "given")):
+        found = explainer.explain(cases[:1], k=1, labels=labels)
+        assert str(found).startswith(f"{verb} {int(found.predictions[0])}")
+        assert f"{verb} {int(found.predictions[0])}" in found.to_html()
+        assert found.to_dict()["labels"] == origin
+
+
 @pytest.mark.parametrize(
     ("x", "labels", "message"),
     [

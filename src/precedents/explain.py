@@ -117,6 +117,7 @@ class Explainer:
             render=self.render,
             originals=_originals(cases, evidence.train, indices),
             spread=self._spread,
+            given=labels is not None,
         )
 
     @cached_property

@@ -41,7 +41,7 @@ class Explanation:
     """Why these cases were predicted as they were: for each, the most relevant training instances."""
 
     metric: str
-    predictions: Tensor  # [m]
+    predictions: Tensor  # [m], or the labels that were given instead
     top: TopK  # indices and scores [m, k]
     labels: Tensor  # [m, k], of the precedents
     cases: Inputs = field(repr=False)  # [m, ...]
@@ -55,6 +55,7 @@ class Explanation:
     originals: tuple[Sequence[Any], Sequence[Sequence[Any]]] | None = field(default=None, repr=False)  # of both
     numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
     spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
+    given: bool = False  # whether the cases' labels were given, as if they had been predicted
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -108,6 +109,9 @@ class Explanation:
         """What the case at this place is called."""
         return self.numbers[case] if self.numbers else case
 
+    def _label(self, case: int) -> str:
+        return f"{'taken for' if self.given else 'predicted'} {self.name(int(self.predictions[case]))}"
+
     def __str__(self) -> str:
         return "\n".join([*(self._sentence(case) for case in range(len(self))), *self.warnings])
 
@@ -119,7 +123,7 @@ class Explanation:
         digits = "+.3f" if 1e-3 <= max(abs(p.score) for p in found) < 1e4 else "+.3e"
         asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
-        lines = [f"{which}predicted {self.name(int(self.predictions[case]))}{about}, because of"]
+        lines = [f"{which}{self._label(case)}{about}, because of"]
         for p in found:
             lines.append(
                 f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
@@ -146,6 +150,7 @@ class Explanation:
         """Plain values: the metric, and for each case its prediction and its precedents."""
         return {
             "metric": self.metric,
+            "labels": "given" if self.given else "predicted",
             "warnings": list(self.warnings),
             "cases": [
                 {
@@ -203,11 +208,10 @@ class Explanation:
         return [self._strip(case) for case in range(len(self))]
 
     def _strip(self, case: int) -> Strip:
-        predicted = self.name(int(self.predictions[case]))
         cells = []
         for p in self.precedents(case):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
             cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
-        asked = Cell(f"case {self.number(case)}\npredicted {predicted}", self._shown(case))
+        asked = Cell(f"case {self.number(case)}\n{self._label(case)}", self._shown(case))
         return Strip(asked, cells, self.spread)
