@@ -80,6 +80,11 @@ class Rows:
         return Rows(self.matrix.double(), self.scale, factors)
 
 
+def dense(vectors: Tensor | Rows) -> Tensor:
+    """Vectors [b, d] as a matrix; rows in float64."""
+    return vectors.dense() if isinstance(vectors, Rows) else vectors
+
+
 def _double(values: Tensor) -> Tensor:
     return values.double() if values.is_floating_point() else values
 

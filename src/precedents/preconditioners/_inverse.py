@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from precedents.data import Examples
+from precedents.engine.rows import Rows, dense
 from precedents.errors import InputError, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
@@ -91,7 +92,7 @@ class Coordinates(Protocol):
     def weights(self) -> Tensor | None:
         """W [d]; None for ones."""
 
-    def coordinates(self, rows: Tensor) -> Tensor:
+    def coordinates(self, rows: Tensor | Rows) -> Tensor:
         """V B of each row [b, d]."""
 
 
@@ -100,14 +101,14 @@ def coordinate_kernels(
 ) -> Iterator[Kernel]:
     """Kernels by coordinates; the training set's are kept if they fit."""
     weights = inverse.weights
-    every = [inverse.coordinates(rows.dense()) for _, rows in evidence.rows(features, cases)]
+    every = [inverse.coordinates(rows) for _, rows in evidence.rows(features, cases)]
     case = torch.cat(every)
     weighed = case if weights is None else case * weights
     case_sq = (case * weighed).sum(dim=1)
 
     def blocks() -> Iterator[tuple[Tensor, Tensor]]:
         for _, rows in evidence.train_rows(features):
-            block = inverse.coordinates(rows.dense())
+            block = inverse.coordinates(rows)
             yield block, (block.square() if weights is None else block.square() * weights).sum(dim=1)
 
     fits = NUMBER * len(evidence.train) * evidence.width(features) <= evidence.room
@@ -157,9 +158,9 @@ class Spectrum:
             form="spectrum",
         )
 
-    def coordinates(self, rows: Tensor) -> Tensor:
+    def coordinates(self, rows: Tensor | Rows) -> Tensor:
         """In the basis of the eigenvectors."""
-        return rows @ self.vectors
+        return dense(rows) @ self.vectors
 
     def solve(self, rows: Tensor) -> Tensor:
         """V diag(weights) V^T applied to each row."""
@@ -196,9 +197,9 @@ class Triangular:
             form="Cholesky factor",
         )
 
-    def coordinates(self, rows: Tensor) -> Tensor:
+    def coordinates(self, rows: Tensor | Rows) -> Tensor:
         """L^-1 v: vectors whose plain inner products are those under the inverse."""
-        return torch.linalg.solve_triangular(self.root, rows.T, upper=False).T
+        return torch.linalg.solve_triangular(self.root, dense(rows).T, upper=False).T
 
     def solve(self, rows: Tensor) -> Tensor:
         """By two triangular solves."""

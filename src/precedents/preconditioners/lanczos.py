@@ -10,6 +10,7 @@ from torch import Tensor
 
 from precedents.data import Examples
 from precedents.engine.lanczos import hessian_eigenpairs
+from precedents.engine.rows import Rows, dense
 from precedents.errors import InputError
 from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
@@ -100,10 +101,11 @@ class Truncated:
             form=f"spectrum of {count} pairs with residual {self.residual:.1g}",
         )
 
-    def coordinates(self, rows: Tensor) -> Tensor:
+    def coordinates(self, rows: Tensor | Rows) -> Tensor:
         """What V sees of each row, then what it does not [b, k + d]."""
-        seen = self.found.coordinates(rows)
-        return torch.cat([seen, rows - seen @ self.found.vectors.T], dim=1)
+        vectors = dense(rows)
+        seen = self.found.coordinates(vectors)
+        return torch.cat([seen, vectors - seen @ self.found.vectors.T], dim=1)
 
     def solve(self, rows: Tensor) -> Tensor:
         """What V sees by its eigenvalues, the rest by the ridge."""
