@@ -1,3 +1,6 @@
+from copy import deepcopy
+from dataclasses import replace
+
 import numpy as np
 import oracle
 import pytest
@@ -7,7 +10,7 @@ import torch
 from conftest import blobs, mlp, trained
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
 from precedents import Classifier, Examples, Explainer, InputError, InverseHessian, Metric
@@ -21,6 +24,7 @@ from precedents.engine.ekfac import (
 from precedents.engine.gradients import loss_gradients
 from precedents.engine.parts import Outer
 from precedents.evidence import Evidence
+from precedents.features.gradient import gradient
 from precedents.preconditioners.ekfac import InverseEKFAC, ekfac
 
 
@@ -314,11 +318,13 @@ def test_factored_gradients_are_rotated_without_forming_them() -> None:
     inverse = ekfac.fit(evidence)
     rows = loss_gradients(evidence.model, evidence.train.take(range(9)))
     assert len(rows.factors) == 2
-    ours, theirs = inverse.coordinates(rows), inverse.coordinates(rows.dense().detach())
+    ours, theirs = (inverse.coordinates(each).dense() for each in (rows, rows.dense().detach()))
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12 * float(theirs.abs().max()))
     assert not ours.requires_grad
     squares = inverse.basis.squares(rows)
-    torch.testing.assert_close(squares, inverse.basis.rotated(rows).square().sum(dim=0), rtol=1e-9, atol=1e-15)
+    torch.testing.assert_close(
+        squares, inverse.basis.rotated(rows).dense().square().sum(dim=0), rtol=1e-9, atol=1e-15
+    )
     assert float(inverse.values.sum()) == pytest.approx(np.trace(oracle.gauss_newton(model, data)))
 
 
@@ -346,12 +352,14 @@ def test_a_table_that_was_looked_up_is_formed() -> None:
     inverse = ekfac.fit(evidence)
     rows = loss_gradients(evidence.model, evidence.train.take(range(9)))
     assert [place.start for place, _ in rows.factors] == [0]
-    torch.testing.assert_close(inverse.coordinates(rows), inverse.coordinates(rows.dense().detach()))
+    torch.testing.assert_close(
+        inverse.coordinates(rows).dense(), inverse.coordinates(rows.dense().detach()).dense()
+    )
 
 
 def test_coordinates_and_solutions_agree(evidence) -> None:
     inverse, rows = ekfac.fit(evidence), torch.randn(4, 89, dtype=torch.double)
-    products = inverse.coordinates(rows) @ inverse.coordinates(rows).T
+    products = inverse.coordinates(rows).products(inverse.coordinates(rows))
     torch.testing.assert_close(products, rows @ inverse.solve(rows).T, rtol=1e-10, atol=1e-9)
 
 
@@ -466,3 +474,24 @@ def test_it_is_nearer_to_gauss_newton_than_plain_gradients_are() -> None:
     ours, plain = agreement("ekfac(damping=0.1)"), agreement("identity")
     assert ours > 0.5  # 0.57
     assert ours > plain + 0.08  # 0.44
+
+
+def test_in_float32_the_numbers_are_those_of_float64_however_small_gradients_are() -> None:
+    model = drawn(lambda: nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 3)))
+    single = deepcopy(model).float()
+    x, y = pair(40, 16)
+    wide, narrow = evidence_of(model, (x, y)), evidence_of(single, (x.float(), y))
+    values = [ekfac.fit(each).values for each in (wide, narrow)]
+    torch.testing.assert_close(values[1].sum(), values[0].sum(), rtol=1e-5, atol=0)
+    kernels = [next(ekfac.fit(each).kernels(each, gradient, each.train)) for each in (wide, narrow)]
+    for ours, theirs in zip(*(vars(kernel).values() for kernel in kernels[::-1]), strict=True):
+        if isinstance(ours, Tensor):
+            assert ours.dtype == torch.double
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-3 * float(theirs.abs().max()))
+    inverse = ekfac.fit(narrow)
+    rows = loss_gradients(narrow.model, narrow.train.take(range(40)))
+    tiny = replace(rows, scale=rows.scale * 1e-40)
+    for one, other in ((rows, tiny), (tiny, rows)):
+        assert float(inverse.basis.squares(one).sum()) > 0
+        squares = inverse.coordinates(one).squares() * float(other.scale.max() / one.scale.max()) ** 2
+        torch.testing.assert_close(squares, inverse.coordinates(other).squares(), rtol=1e-6, atol=0)

@@ -33,6 +33,17 @@ class Kernel:
         return Kernel(self.cross[places], self.case_sq[places], self.train_sq, self.definite)
 
 
+def stacked(kernels: Sequence[Kernel]) -> Kernel:
+    """Consecutive groups of cases as one."""
+    first = kernels[0]
+    return Kernel(
+        torch.cat([kernel.cross for kernel in kernels]),
+        torch.cat([kernel.case_sq for kernel in kernels]),
+        first.train_sq,
+        first.definite,
+    )
+
+
 def joined(kernels: Sequence[Kernel]) -> Kernel:
     """Consecutive blocks of training instances as one."""
     first = kernels[0]

@@ -113,7 +113,7 @@ class Relevance:
         """About how many bytes it takes when it is saved."""
         evidence, features = self.evidence, self.metric.features
         cost, number = self.metric.preconditioner.cost(evidence, 0), evidence.number(features)
-        row = NUMBER * evidence.width(features) if cost.weighed else number * evidence.held(features)
+        row = cost.number * evidence.width(features) or number * evidence.held(features)
         return cost.disk + len(evidence.train) * (row + 2 * NUMBER)
 
     def scores(self, cases: Examples) -> Tensor:

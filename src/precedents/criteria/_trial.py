@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from precedents.data import Examples, checked_labels, checked_range
 from precedents.errors import InputError, NotApplicable
 from precedents.evidence import Evidence
-from precedents.kernel import Kernel, joined
+from precedents.kernel import Kernel, joined, stacked
 from precedents.kind import read
 from precedents.metric import Metric, Relevance
 from precedents.model import Classifier, Vectorise
@@ -95,7 +95,7 @@ class Trial:
         relevance = self.relevance(metric)
         self.evidence.reused(metric.features)  # by the metrics to come
         key = ("kernel", self, metric.features, relevance.metric.preconditioner)
-        return self.evidence.once(key, lambda: joined(list(relevance.kernels(self.cases))))
+        return self.evidence.once(key, lambda: _whole(relevance, self.cases))
 
     def randomized(self, seed: int, label: str) -> "Trial":
         """The same cases before a model with freshly drawn parameters.
@@ -143,6 +143,11 @@ class Trial:
             return Trial._of(evidence, test, (train.labels, self.truth))
 
         return self.evidence.once(("merged", self, seed), trial)
+
+
+def _whole(relevance: Relevance, cases: Examples) -> Kernel:
+    groups = relevance.evidence.groups(relevance.metric.features, cases)
+    return stacked([joined(list(relevance.kernels(group))) for group in groups])
 
 
 def merge(classes: int, seed: int) -> Tensor:

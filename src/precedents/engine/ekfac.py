@@ -43,25 +43,34 @@ class Block:
     right: Tensor  # [j, j], the eigenvectors of A as columns
 
     def rotated(self, weight: Tensor | Outer, bias: Tensor | None) -> Tensor:
-        """The gradients [b, o, j] in the basis."""
-        right = self.right if bias is None else self.right[:-1]
+        """The gradients [b, o, j] in the basis, in their precision."""
+        left, whole = self._basis(weight)
+        right = whole if bias is None else whole[:-1]
         if isinstance(weight, Outer):
-            turned = (weight.left.double() @ self.left).transpose(1, 2) @ (weight.right.double() @ right)
+            turned = (weight.left @ left).transpose(1, 2) @ (weight.right @ right)
         else:
-            turned = self.left.T @ (weight.double().unflatten(1, (len(self.left), -1)) @ right)
+            turned = left.T @ (weight.unflatten(1, (len(left), -1)) @ right)
         if bias is not None:
-            turned += (bias.double() @ self.left)[:, :, None] * self.right[-1]
+            turned += (bias @ left)[:, :, None] * whole[-1]
         return turned
+
+    def _basis(self, weight: Tensor | Outer) -> tuple[Tensor, Tensor]:
+        like = weight.left if isinstance(weight, Outer) else weight
+        return self.left.to(like), self.right.to(like)
 
     def squares(self, weight: Tensor | Outer, bias: Tensor | None, scale: Tensor) -> Tensor:
         """The squares [o, j] of the rotated gradients, summed over the instances; each has its own scale."""
         if not isinstance(weight, Outer) or weight.left.shape[1] > 1 or not _is_back(bias, weight):
-            return self.rotated(weight, bias).mul_(scale[:, None, None]).square_().sum(dim=0)
-        received = weight.right[:, 0].double()  # one outer product each: so is the square
+            turned = self.rotated(weight, bias).square_()
+            largest = scale.max()
+            parts = (scale / largest).nan_to_num().square().to(turned)  # so that float32 keeps its digits
+            return (parts @ turned.flatten(1)).view_as(turned[0]).double() * largest.square()
+        left, right = self._basis(weight)
+        received = weight.right[:, 0]  # one outer product each: so is the square
         if bias is not None:
             received = _with_ones(received)
-        back = weight.left[:, 0].double() * scale[:, None]
-        return (back @ self.left).square_().T @ (received @ self.right).square_()
+        back = (weight.left[:, 0] @ left).double() * scale[:, None]
+        return back.square_().T @ (received @ right).double().square_()
 
     def placed(self, vectors: Tensor, turned: Tensor) -> None:
         """Writes matrices [b, o, j] into their places of the rows."""
@@ -89,16 +98,16 @@ class Basis:
     rest: tuple[slice, ...]  # the places of all other parameters
 
     @torch.no_grad()
-    def rotated(self, vectors: Tensor | Rows) -> Tensor:
-        """Q^T v for each row v [b, p], float64."""
+    def rotated(self, vectors: Tensor | Rows) -> Rows:
+        """Q^T v for each row v [b, p], in their precision."""
         rows = Rows.of(vectors)
-        turned = torch.empty(len(rows), rows.width, dtype=torch.double)
+        turned = rows.matrix.new_empty(len(rows), rows.width)
         for place in self.rest:
             turned[:, place] = _formed(rows, place)
         for block in self.blocks:
             bias = None if block.bias is None else _formed(rows, block.bias)
             block.placed(turned, block.rotated(_columns(rows, block.weight), bias))
-        return turned.mul_(rows.scale[:, None])
+        return Rows(turned, rows.scale)
 
     @torch.no_grad()
     def squares(self, rows: Rows) -> Tensor:
@@ -149,21 +158,15 @@ class Factors:
     positions: int = 0  # how many instances and positions there were
 
     def __post_init__(self) -> None:
-        o, i = self.layer.weight.flatten(1).shape
-        j = i + 1 if self.homogeneous else i
+        o, j = _shape(self.layer)
         self.received = torch.zeros(j, j, dtype=torch.double)
         self.returned = torch.zeros(o, o, dtype=torch.double)
-
-    @property
-    def homogeneous(self) -> bool:
-        """Whether a trainable bias is a weight more, of an input that is always one."""
-        return self.layer.bias is not None and self.layer.bias.requires_grad
 
     def add_received(self, x: Tensor) -> None:
         """One call's inputs; a convolution's as the patches that its kernel meets."""
         for patches in _patches(self.layer, x.detach()):
             values = patches.double().cpu()
-            values = _with_ones(values) if self.homogeneous else values
+            values = _with_ones(values) if _homogeneous(self.layer) else values
             self.received.addmm_(values.T, values)
             self.positions += len(values)
 
@@ -231,7 +234,7 @@ def kronecker_basis(model: Classifier, train: Examples) -> Basis:
     blocks = []
     for factor in kronecker_factors(model, train).values():
         received, returned = factor.means()
-        bias = places[id(factor.layer.bias)] if factor.homogeneous else None
+        bias = places[id(factor.layer.bias)] if _homogeneous(factor.layer) else None
         left, right = torch.linalg.eigh(returned)[1], torch.linalg.eigh(received)[1]
         blocks.append(Block(places[id(factor.layer.weight)], bias, left, right))
     covered = [place for block in blocks for place in (block.weight, block.bias)]
@@ -247,6 +250,21 @@ def corrected_eigenvalues(model: Classifier, train: Examples, basis: Basis) -> T
         for rows in plan.pulled_back(batch, roots(model, batch.labels), None):
             total += basis.squares(rows)
     return total / len(train)
+
+
+def block_shapes(module: nn.Module) -> Iterator[tuple[int, int]]:
+    """The sizes o and j of the layers that have factors."""
+    return (_shape(layer) for _, layer in _layers(module))
+
+
+def _shape(layer: Layer) -> tuple[int, int]:
+    o, i = layer.weight.flatten(1).shape
+    return o, i + 1 if _homogeneous(layer) else i
+
+
+def _homogeneous(layer: Layer) -> bool:
+    """Whether a trainable bias is a weight more, of an input that is always one."""
+    return layer.bias is not None and layer.bias.requires_grad
 
 
 def _clone(model: Classifier) -> nn.Module:

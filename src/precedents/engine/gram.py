@@ -8,17 +8,11 @@ from torch import Tensor
 
 from precedents.data import Examples
 from precedents.engine.gradients import curvature_rows, loss_gradients
-from precedents.engine.rows import Rows
 from precedents.model import Classifier
 from precedents.runtime.memory import NUMBER
 from precedents.runtime.progress import tracked
 
 BLOCK = 1024  # rows or columns of a product at a time
-
-
-def exact_products(left: Rows, right: Rows) -> Tensor:
-    """Inner products [b, b'] with the multiplications in float64, as solves need them."""
-    return left.doubled().products(right.doubled())
 
 
 def gradient_gram(model: Classifier, train: Examples) -> Tensor:

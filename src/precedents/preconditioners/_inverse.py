@@ -1,7 +1,7 @@
 """What a fitted inverse is, and its structures: a spectrum, a triangular root, a low rank plus a ridge."""
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from precedents.data import Examples
-from precedents.engine.rows import Rows, dense
+from precedents.engine.rows import Rows, dense, joined
 from precedents.errors import InputError, NumericalError
 from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
@@ -92,7 +92,7 @@ class Coordinates(Protocol):
     def weights(self) -> Tensor | None:
         """W [d]; None for ones."""
 
-    def coordinates(self, rows: Tensor | Rows) -> Tensor:
+    def coordinates(self, rows: Tensor | Rows) -> Tensor | Rows:
         """V B of each row [b, d]."""
 
 
@@ -100,22 +100,30 @@ def coordinate_kernels(
     inverse: Coordinates, evidence: Evidence, features: Features, cases: Examples
 ) -> Iterator[Kernel]:
     """Kernels by coordinates; the training set's are kept if they fit."""
-    weights = inverse.weights
-    every = [inverse.coordinates(rows) for _, rows in evidence.rows(features, cases)]
-    case = torch.cat(every)
-    weighed = case if weights is None else case * weights
-    case_sq = (case * weighed).sum(dim=1)
 
-    def blocks() -> Iterator[tuple[Tensor, Tensor]]:
+    def turned(rows: Rows) -> Rows:
+        return Rows.of(inverse.coordinates(rows))
+
+    def weighed(rows: Rows) -> Rows:
+        return rows if inverse.weights is None else replace(rows, matrix=rows.matrix * inverse.weights)
+
+    def squares(rows: Rows) -> Tensor:
+        if inverse.weights is None:
+            return rows.squares()
+        return (rows.matrix * weighed(rows).matrix).sum(dim=1) * rows.scale.square()
+
+    def blocks() -> Iterator[tuple[Rows, Tensor]]:
         for _, rows in evidence.train_rows(features):
-            block = inverse.coordinates(rows)
-            yield block, (block.square() if weights is None else block.square() * weights).sum(dim=1)
+            block = turned(rows)
+            yield block, squares(block)
 
+    case = joined(((places, turned(rows)) for places, rows in evidence.rows(features, cases)), len(cases))
+    case_sq, case = squares(case), weighed(case)
     fits = NUMBER * len(evidence.train) * evidence.width(features) <= evidence.room
     key = ("coordinates", inverse, features)
     found = evidence.kept.blocks(key, lambda last: blocks() if last is None else (), lambda _: fits)
     for block, train_sq in found:
-        yield Kernel(weighed @ block.T, case_sq, train_sq, inverse.definite)
+        yield Kernel(case.products(block), case_sq, train_sq, inverse.definite)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from functools import cached_property
 from torch import Tensor
 
 from precedents.data import Examples
-from precedents.engine.ekfac import Basis, corrected_eigenvalues, kronecker_basis
+from precedents.engine.ekfac import Basis, block_shapes, corrected_eigenvalues, kronecker_basis
 from precedents.engine.rows import Rows
 from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
@@ -38,12 +38,11 @@ class InverseEKFAC:
     def cost(self, evidence: Evidence, m: int) -> Cost:
         """Passes for the moments and for the diagonal, and rotating every gradient."""
         model, n = evidence.model, len(evidence.train)
-        side = max(sum(p.shape[:1]) + p.numel() // max(1, len(p)) for p in model.parameters.values() if p.ndim)
-        rotations = 2.0 * model.size * side * (n * model.classes + m)
-        own = NUMBER * model.size
-        return Cost(
-            rotations + 2.0 * n * m * model.size, 2 * model.classes, 4 * own, disk=3 * own, weighed=True
-        )
+        shapes = list(block_shapes(model.module))
+        rotation = sum(2.0 * o * j * (o + j) for o, j in shapes)
+        flops = rotation * (n * model.classes + n + m) + 2.0 * n * m * model.size
+        own, basis = NUMBER * model.size, NUMBER * sum(o * o + j * j for o, j in shapes)
+        return Cost(flops, 2 * model.classes, 2 * own + 3 * basis, disk=own + basis, number=model.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +74,21 @@ class Rotated:
             form="Kronecker basis",
         )
 
-    def coordinates(self, rows: Tensor | Rows) -> Tensor:
+    @cached_property
+    def roots(self) -> tuple[float, Tensor]:
+        """The roots of the eigenvalues [d], which may be small: by their mean, which comes first."""
+        roots = self.damped.sqrt()
+        mean = float(roots.mean())
+        return mean, roots / mean
+
+    def coordinates(self, rows: Tensor | Rows) -> Rows:
         """In the basis, by the roots of the eigenvalues: plain inner products are those under the inverse."""
-        return self.basis.rotated(rows).div_(self.damped.sqrt())
+        turned, (mean, roots) = self.basis.rotated(rows), self.roots
+        return Rows(turned.matrix.div_(roots), turned.scale / mean)
 
     def solve(self, rows: Tensor) -> Tensor:
         """Into the basis, divided by the eigenvalues, and back."""
-        return self.basis.restored(self.basis.rotated(rows).div_(self.damped))
+        return self.basis.restored(self.basis.rotated(rows).dense().div_(self.damped))
 
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """By coordinates."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from precedents.data import Examples
-from precedents.engine.gram import exact_products, fisher_factor, fisher_matrix, gradient_gram
+from precedents.engine.gram import fisher_factor, fisher_matrix, gradient_gram
 from precedents.engine.rows import joined
 from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.evidence import Evidence, Features
@@ -88,7 +88,7 @@ class InverseFisher:
             return Cost(flops=2.0 * p**3 + 2.0 * (n + m) * p * p, passes=1, bytes=2 * NUMBER * p * p)
         if p <= n:
             flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, NUMBER * p * p
-            return Cost(flops, bytes=3 * square, disk=square, weighed=True)
+            return Cost(flops, bytes=3 * square, disk=square, number=NUMBER)
         flops, square = n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, NUMBER * n * n
         return Cost(flops, passes=1, bytes=3 * square, disk=square)
 
@@ -122,8 +122,8 @@ class Dual:
 
     def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
         """From the products of the cases with the training set, without forming anything of length p."""
-        case = joined(evidence.rows(features, cases), len(cases))
-        blocks = [exact_products(case, rows) for _, rows in evidence.train_rows(features)]
+        case = joined(evidence.rows(features, cases), len(cases)).doubled()
+        blocks = [case.products(rows.doubled()) for _, rows in evidence.train_rows(features)]
         products = torch.cat(blocks, dim=1)  # [m, n]
         inside = torch.cholesky_solve(products.T, self.root).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
@@ -212,7 +212,7 @@ def true_fisher_cost(evidence: Evidence, m: int) -> Cost:
     small, large = (p, rows) if primal <= dual else (rows, p)
     flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
     disk = NUMBER * (p * p if primal <= dual else rows * (p + rows + n))
-    return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, weighed=primal <= dual)
+    return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, number=NUMBER * (primal <= dual))
 
 
 def true_fisher_bytes(evidence: Evidence) -> tuple[int, int]:

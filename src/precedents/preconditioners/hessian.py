@@ -70,7 +70,7 @@ class InverseHessian:
         applied = 2.0 * (n + m) * p * p
         closed = model.head is not None
         flops, passes = (n * p * p + p**3 / 3 + applied, 1) if closed else (10.0 * p**3 + applied, 4 * p)
-        return Cost(flops, passes, _dense_bytes(p), disk=NUMBER * p * p, weighed=True)
+        return Cost(flops, passes, _dense_bytes(p), disk=NUMBER * p * p, number=NUMBER)
 
     def settled(self, evidence: Evidence) -> "InverseHessian":
         """Of the kind that is chosen here; `negative` is of no interest where no eigenvalue is."""

@@ -64,7 +64,7 @@ class InverseLanczos:
         steps = min(p, 2 * self.rank + 20)
         flops = 4.0 * p * steps * steps + 4.0 * p * self.rank * (n + m) + 2.0 * n * m * p
         pairs = NUMBER * self.rank * (p + n)
-        return Cost(flops, passes=6 * steps, bytes=NUMBER * p * 2 * steps, disk=pairs, weighed=True)
+        return Cost(flops, passes=6 * steps, bytes=NUMBER * p * 2 * steps, disk=pairs, number=NUMBER)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ class Cost:
     passes: float = 0.0  # forward and backward passes over the training set
     bytes: int = 0
     disk: int = 0  # bytes of the result, if it is saved
-    weighed: bool = False  # whether the training set is then saved as the result weighs it, in float64
+    number: int = 0  # bytes of each number of the coordinates that the training set is then saved by, if it is
 
 
 @dataclass(frozen=True)
