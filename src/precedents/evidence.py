@@ -49,6 +49,11 @@ class Evidence:
 
         return self.kept.once(key, made, large=True)
 
+    def holding(self, key: Hashable, count: int) -> None:
+        """Says that so many bytes will be kept by this key, which other models may have to give."""
+        if key not in self.kept:
+            self.shelf.take(self.kept, count, self.model.budget)
+
     def width(self, features: Features) -> int:
         """The length d of a feature vector."""
         return self._sample(features).width
@@ -92,8 +97,8 @@ class Evidence:
         size = self.number(features) * len(self.train) * self.held(features)
         keep = ("reused", features) in self.kept and (self.train.streamed or size <= self.room)
         room = self.room if keep else 0
-        if keep and ("rows", features) not in self.kept:
-            self.shelf.take(self.kept, min(size, room), self.model.budget)
+        if keep:
+            self.holding(("rows", features), min(size, room))
         self.reused(features)
 
         def rest(last: tuple[range, Rows] | None) -> Iterator[tuple[range, Rows]]:

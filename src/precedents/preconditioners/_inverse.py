@@ -119,8 +119,10 @@ def coordinate_kernels(
 
     case = joined(((places, turned(rows)) for places, rows in evidence.rows(features, cases)), len(cases))
     case_sq, case = squares(case), weighed(case)
-    fits = NUMBER * len(evidence.train) * evidence.width(features) <= evidence.room
-    key = ("coordinates", inverse, features)
+    key, size = ("coordinates", inverse, features), NUMBER * len(evidence.train) * evidence.width(features)
+    fits = size <= evidence.room
+    if fits:
+        evidence.holding(key, size)
     found = evidence.kept.blocks(key, lambda last: blocks() if last is None else (), lambda _: fits)
     for block, train_sq in found:
         yield Kernel(case.products(block), case_sq, train_sq, inverse.definite)
