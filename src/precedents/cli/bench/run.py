@@ -68,4 +68,5 @@ def run(
         made = work(wanted, places, out, data=data, metrics=told, workers=workers, memory=memory, tell=tell)
         for task in tracked(made, "repeats", len(wanted) * len(places)):
             say(f"{task.setting.name} repeat {task.repeat} is done")
-        show(f"{out}: {len(places)} repeats of {', '.join(setting.name for setting in wanted)}")
+        count = "1 repeat" if len(places) == 1 else f"{len(places)} repeats"
+        show(f"{out}: {count} of {', '.join(setting.name for setting in wanted)}")
