@@ -186,6 +186,24 @@ def test_a_choice_that_explains_a_cell_is_made_in_the_whole_column(tmp_path) -> 
     assert "1.00 with the variants" in order.reasons
 
 
+def test_a_damping_that_explains_a_cell_is_chosen_for_all_metrics_of_the_matrix(tmp_path) -> None:
+    """The published order: cos_grad, l2_grad, cos_if, l2_if, dot_grad. Ours has l2_if first."""
+    lines, criterion = [], "identical_subclass(k=10)"
+    for i in range(5):
+        for metric, ours in (("cos_grad", 0.37), ("cos_if", 0.27), ("l2_grad", 0.24), ("dot_grad", 0.1)):
+            lines.append(recorded.outcome(i, metric, criterion, ours))
+        lines.append(recorded.outcome(i, "l2_if", criterion, 0.45))
+        for similarity, ours in (("l2", 0.11), ("cosine", 0.2)):
+            form = f"{similarity}:gradient/hessian(damping=1e-10)"
+            lines.append(recorded.outcome(i, form, criterion, ours))
+    found = compared(tmp_path, *lines, setting="trec/bilstm")
+    statuses = {each.metric: each.status for each in found.cells if each.cell.ours}
+    assert (statuses["l2_if"], statuses["cos_if"]) == ("differs", "agrees")
+    (order,) = found.orders
+    assert order.correlation < 0.8
+    assert order.reproduced == pytest.approx(1.0)
+
+
 def test_a_variant_that_is_near_is_named_where_grad_cos_is_not(tmp_path) -> None:
     lines = []
     for criterion, ours in (("identical_class", 0.87), ("identical_class(rescaled=8)", 0.98)):

@@ -77,11 +77,15 @@ class Compared:
             return "agrees"
         return "differs" if self.cause else "open"
 
-    def under(self, *criteria: str) -> float | None:
-        """Ours by one of these criteria instead, if recorded; else by the cause, if one is named; else ours."""
-        made = (v.found for v in self.variants if v.metric == self.metric and v.criterion in criteria)
+    def under(self, *choices: str) -> float | None:
+        """Ours by one of these choices, if recorded; else by the cause, if one is named; else ours."""
+        made = (v.found for v in self.variants if self.choice(v) in choices)
         found = next(made, self.cause.found if self.cause else self.cell.ours)
         return found and found.mean
+
+    def choice(self, variant: Variant) -> str:
+        """What a variant has otherwise that others in the column may have too: a criterion or a damping."""
+        return variant.criterion if variant.metric == self.metric else _damping(variant.metric)
 
     def named(self, variant: Variant) -> str:
         """What of the variant is other than in the table."""
@@ -201,19 +205,22 @@ def _compared(found: Findings, criterion: str, metric: str, theirs: Published, s
 
 
 def _order(cells: Sequence[Compared], spread: bool) -> Order | None:
-    """Of one column, without the Fisher rows. A choice that is named most often is made in the whole column."""
-    chosen = Counter(c.cause.criterion for c in cells if c.cause and c.cause.metric == c.metric).most_common(1)
+    """Of one column, without the Fisher rows. What is chosen most often is chosen in the whole column."""
+    cells = [c for c in cells if "fisher" not in c.metric]
+    causes = [(c, c.cause) for c in cells if c.cause]
+    named = Counter(c.choice(cause) for c, cause in causes if cause.metric == c.metric).most_common(1)
+    named += Counter(c.choice(cause) for c, cause in causes if cause.metric != c.metric).most_common(1)
     rows = [
         Row(
             c.metric,
             c.cell.ours,
             c.cell.published.mean,
             combined(c.cell.ours, c.cell.published, is_rate(c.criterion), spread),
-            c.under(*(criterion for criterion, _ in chosen)) or 0.0,
+            c.under(*(choice for choice, _ in named)) or 0.0,
             c.status == "agrees",
         )
         for c in cells
-        if c.cell.ours and c.cell.published and "fisher" not in c.metric
+        if c.cell.ours and c.cell.published
     ]
     return order(cells[0].setting, cells[0].criterion, rows, spread) if cells else None
 
@@ -228,6 +235,12 @@ def _parts(form: str) -> tuple[str, ...]:
     """Similarity, features and preconditioner without their settings."""
     similarity, features, preconditioner = (*re.split("[:/]", re.sub(r"\(.*?\)", "", form)), "")[:3]
     return similarity, features, FAMILY.get(preconditioner, preconditioner)
+
+
+def _damping(form: str) -> str:
+    """As it is written."""
+    found = re.search(r"damping=[^,)]*", form)
+    return found[0] if found else ""
 
 
 def _kin(criterion: str, other: str) -> bool:
