@@ -2,10 +2,12 @@ import numpy as np
 import oracle
 import pytest
 import torch
+from conftest import retrained
 from torch import nn
 
 from precedents import (
     METRICS,
+    BudgetError,
     Classifier,
     Examples,
     Explainer,
@@ -14,6 +16,8 @@ from precedents import (
     InverseHessian,
     Trial,
 )
+from precedents.criteria.identical_subclass import IdenticalSubclass
+from precedents.criteria.model_randomization import ModelRandomization
 from precedents.engine.hessian import exact_hessian, linear_hessian
 from precedents.evidence import Evidence
 from precedents.preconditioners.hessian import hessian
@@ -297,13 +301,18 @@ def test_auto_takes_the_first_kind_that_the_budget_allows(model, train) -> None:
 
 
 def test_auto_stays_what_it_was_when_less_memory_is_free(model, train, test, monkeypatch) -> None:
-    trial = Trial.of(model, train, test)
+    trial = Trial.of(model, train, test, retrain=retrained)
     first = trial.relevance(METRICS["cos_if"]).metric
+    trial.scores(first)
+    trial.merged(0)
     monkeypatch.setattr("precedents.runtime.memory.available", lambda: 2_000)
     assert first.preconditioner.kind == trial.relevance(METRICS["dot_if"]).metric.preconditioner.kind == "exact"
     random = trial.randomized(0, "own")
     assert random.relevance(METRICS["cos_if"]).metric.preconditioner.kind == "ekfac"
-    assert random.relevance(first).metric == first  # so the criteria ask for this one
+    assert random.relevance(first).metric == first
+    for law in (ModelRandomization(), IdenticalSubclass()):  # which ask for this one
+        with pytest.raises(BudgetError, match="The exact Hessian of"):
+            law(trial, METRICS["cos_if"])
 
 
 def test_hessian_by_ekfac_says_that_it_is(model, train) -> None:

@@ -171,3 +171,12 @@ def test_metrics_share_the_kernel_where_no_eigenvalue_is_negative(trial, linear_
     assert kept.preconditioner != dropped.preconditioner
     assert linear_trial.kernel(kept) is linear_trial.kernel(dropped)
     assert trial.kernel(kept) is not trial.kernel(dropped)
+
+
+@pytest.mark.parametrize("name", ["cos_grad", "dot_fisher"])
+def test_a_kernel_is_the_same_whether_the_cases_come_in_groups_or_at_once(name, linear, train, test) -> None:
+    metric = METRICS[name]
+    trials = [Trial.of(linear, train, test, memory=memory) for memory in (2_000, 12_000_000)]
+    assert [len(list(each.evidence.groups(metric.features, each.cases))) for each in trials] == [3, 1]
+    ours, theirs = (vars(each.kernel(metric)) for each in trials)
+    torch.testing.assert_close(ours, theirs)
