@@ -14,7 +14,7 @@ from precedents.parts import Parts
 from precedents.ranking import TopK
 from precedents.views.beside import WIDTH, beginning, line
 from precedents.views.sheet import Cell, Strip, figure, page
-from precedents.views.shown import Render, Shown, shown
+from precedents.views.shown import Render, Shown, scores, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,13 +120,12 @@ class Explanation:
         found = self.precedents(case)
         places = max(len(str(p.index)) for p in found)
         names = max(len(self.name(p.label)) for p in found)
-        digits = "+.3f" if 1e-3 <= max(abs(p.score) for p in found) < 1e4 else "+.3e"
         asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
         lines = [f"{which}{self._label(case)}{about}, because of"]
-        for p in found:
+        for p, score in zip(found, scores([p.score for p in found]), strict=True):
             lines.append(
-                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {p.score:{digits}}  "
+                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {score}  "
                 f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
                 + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
             )
@@ -209,9 +208,10 @@ class Explanation:
 
     def _strip(self, case: int) -> Strip:
         cells = []
-        for p in self.precedents(case):
+        found = self.precedents(case)
+        for p, score in zip(found, scores([p.score for p in found]), strict=True):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
-            title = "\n".join([f"#{p.index} {self.name(p.label)}", f"{p.score:+.3g}", *marked])
+            title = "\n".join([f"#{p.index} {self.name(p.label)}", score, *marked])
             cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
         asked = Cell(f"case {self.number(case)}\n{self._label(case)}", self._shown(case))
         return Strip(asked, cells, self.spread)

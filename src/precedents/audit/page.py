@@ -8,7 +8,7 @@ from precedents.criteria._result import Result
 from precedents.judgement import Inapplicable
 from precedents.views.report import Example, Hub, Report, Row
 from precedents.views.sheet import Cell
-from precedents.views.shown import Shown
+from precedents.views.shown import Shown, scores
 
 HUBS = 3  # that are shown of each metric
 
@@ -69,17 +69,17 @@ def _hubs(audit: Audit, name: str, portrait: Portrait) -> Iterator[Hub]:
 def _example(audit: Audit, portraits: dict[str, Portrait], place: int, case: Case) -> Example:
     said, truth = audit.scope.name(case.prediction), audit.scope.name(case.truth)
     title = f"case {case.index}\npredicted {said}" + ("" if said == truth else f", in truth {truth}")
-    strips = {
-        name: [
+    strips = {}
+    for name, portrait in portraits.items():
+        found = portrait.examples[place]
+        strips[name] = [
             Cell(
-                f"#{each.index} {audit.scope.name(each.label)}\n{each.score:+.3g}",
+                f"#{each.index} {audit.scope.name(each.label)}\n{score}",
                 _picture(audit, "train", each.index),
                 each.label == case.prediction,
             )
-            for each in portrait.examples[place]
+            for each, score in zip(found, scores([each.score for each in found]), strict=True)
         ]
-        for name, portrait in portraits.items()
-    }
     cell = Cell(title, _picture(audit, "case", case.index))
     return Example(cell, case.prediction == case.truth, strips)
 

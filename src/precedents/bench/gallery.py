@@ -8,6 +8,7 @@ from precedents.bench.findings import Findings
 from precedents.bench.tables import titled
 from precedents.views.grid import Entry, Grid, number
 from precedents.views.pages import Example, Page, Section, Seen
+from precedents.views.shown import scores
 
 BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
@@ -46,10 +47,10 @@ def _example(case: Mapping[str, Any]) -> Example:
         titled(metric): [
             _seen(
                 each["shown"],
-                f"#{each['index']} {each['label']}\n{each['score']:+.3g}",
+                f"#{each['index']} {each['label']}\n{score}",
                 each["label"] == case["predicted"],
             )
-            for each in offered
+            for each, score in zip(offered, scores([each["score"] for each in offered]), strict=True)
         ]
         for metric, offered in case["by"].items()
     }

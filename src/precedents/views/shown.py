@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
 
@@ -48,6 +48,12 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
     if array.is_floating_point():
         return {f"x{i}": float(v) for i, v in enumerate(array.reshape(-1))}
     return " ".join(str(int(v)) for v in array.reshape(-1))
+
+
+def scores(values: Sequence[float]) -> list[str]:
+    """Relevances that stand together, all with the same digits: three after the point, or a power of ten."""
+    digits = "+.3f" if 1e-3 <= max(map(abs, values), default=0) < 1e4 else "+.3e"
+    return [f"{value:{digits}}" for value in values]
 
 
 def _picture(array: "Tensor") -> "np.ndarray[Any, Any]":
