@@ -8,7 +8,7 @@ from rich.console import Console
 
 from precedents import InputError
 from precedents.views.sheet import Cell, Strip, document, figure, page
-from precedents.views.shown import as_png, lines, shown
+from precedents.views.shown import as_png, lines, scores, shown
 from precedents.views.table import Table, Value, table
 
 
@@ -70,6 +70,18 @@ def test_render_may_return_an_image_array() -> None:
 def test_render_must_return_something_to_show(value) -> None:
     with pytest.raises(InputError, match=r"render returned a .* Return an image array, a text or a mapping"):
         shown(torch.zeros(2), lambda x: value)
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ([0.98, 0.9784, -0.86], ["+0.980", "+0.978", "-0.860"]),
+        ([12345.0, 2.0], ["+1.234e+04", "+2.000e+00"]),
+        ([1e-7, 0.0], ["+1.000e-07", "+0.000e+00"]),
+    ],
+)
+def test_scores_that_stand_together_have_the_same_digits(values, written) -> None:
+    assert scores(values) == written
 
 
 def test_a_png_is_a_data_address() -> None:
