@@ -227,7 +227,7 @@ def test_several_cases_print_one_after_the_other(explanation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "form"), [(1e-9, r"[+]\d\.\d{3}e-\d\d"), (1e6, r"[+]\d\.\d{3}e[+]\d\d"), (1.0, r"[+]\d+\.\d{3}")]
+    ("scale", "form"), [(1e-9, r"[+]\d\.\d{2}e-\d\d"), (1e6, r"[+]\d\.\d{2}e[+]\d\d"), (1.0, r"[+][\d.]{5}")]
 )
 def test_scores_print_with_the_digits_that_count(scale, form, linear, train) -> None:
     explainer = Explainer(linear, (train[0] * scale, train[1]), "dot_x")

@@ -4,6 +4,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
+from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
 
 import numpy as np
@@ -51,8 +52,10 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
 
 
 def scores(values: Sequence[float]) -> list[str]:
-    """Relevances that stand together, all with the same digits: three after the point, or a power of ten."""
-    digits = "+.3f" if 1e-3 <= max(map(abs, values), default=0) < 1e4 else "+.3e"
+    """Relevances that stand together, all with the same digits: as many as the largest needs to be read."""
+    largest = max((abs(value) for value in values if isfinite(value)), default=0) or 1
+    power = floor(log10(largest))
+    digits = "+.2e" if abs(power) > 3 else f"+.{(3 if power >= 0 else 2) - power}f"
     return [f"{value:{digits}}" for value in values]
 
 
