@@ -30,10 +30,11 @@ def sentences(comparison: Comparison) -> list[str]:
     if settings:
         counts = comparison.counts()
         compared = sum(counts.values()) - counts["missing"]
+        absent = f"; {counts['missing']} more have no number of ours" if counts["missing"] else ""
         text = (
             f"{compared} published numbers in {counted(len(settings), 'setting')} are compared: "
             f"{counts['agrees']} agree, {counts['differs']} differ with a named cause, {counts['open']} are "
-            f"open; {counts['missing']} more have no number of ours."
+            f"open{absent}."
         )
         said += [text, _closeness(comparison), _orders(comparison)]
     if comparison.without:
