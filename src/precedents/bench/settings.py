@@ -53,7 +53,7 @@ def _settings() -> Iterator[Setting]:
         cooled=True,
         curvature="ekfac",
     )
-    yield Setting("cifar10", "cnn", "cnn", epochs=30, pretraining=12, curvature="gauss_newton")
+    yield Setting("cifar10", "cnn", "cnn", epochs=30, pretraining=40, cooled=True, curvature="gauss_newton")
     yield Setting("cifar10", "logreg", "logistic_regression", epochs=30, pretraining=12, curvature="ekfac")
     yield Setting("trec", "bilstm", "bi_lstm", curvature="gauss_newton")
     yield Setting("trec", "logreg", "bag_of_words")
