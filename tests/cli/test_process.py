@@ -102,6 +102,18 @@ def test_json_goes_through_a_pipe_while_messages_do_not(folder) -> None:
     assert "Training cnn" in (folder / "messages").read_text()
 
 
+@pytest.mark.parametrize(("given", "used"), [(None, "PASSIVE"), ("active", "ACTIVE")])
+def test_waiting_threads_make_way_unless_the_environment_says_otherwise(
+    given, used, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    more = {"OMP_DISPLAY_ENV": "true"} | ({"OMP_WAIT_POLICY": given} if given else {})
+    done = ended(
+        started(*["train", "--dataset", "digits", "--model", "cnn", "--dry-run"], cwd=tmp_path, **more)
+    )
+    assert f"OMP_WAIT_POLICY = '{used}'" in done.err
+
+
 LIGHT = """
 import sys
 from precedents.cli._main import main

@@ -74,6 +74,7 @@ def precedents(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code. What is wrong with the command or its input is one line on stderr."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait make way for others
     try:
         code = app()(arguments, prog_name="precedents", standalone_mode=False)
         sys.stdout.flush()
