@@ -1,6 +1,7 @@
 import numpy as np
 import oracle
 import pytest
+import scipy.linalg
 import torch
 
 from precedents import Classifier, Explainer, InputError, InverseFisher
@@ -18,9 +19,9 @@ def dense(inverse, p: int) -> np.ndarray:
     return inverse.solve(torch.eye(p, dtype=torch.double)).numpy()
 
 
-def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
+def assert_same(ours: np.ndarray, theirs: np.ndarray, atol: float = 1e-9) -> None:
     scale = np.abs(theirs).max()
-    np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("damping", [1e-3, 0.5])
@@ -45,14 +46,24 @@ def test_mean_gradient_is_the_outer_product_of_the_mean(evidence, model, train) 
     assert_same(dense(inverse, 89), inverted(np.outer(mean, mean), 0.1))
 
 
-def test_the_published_inverse_is_in_float32_and_says_that_it_is_indefinite(evidence, model, train) -> None:
+@pytest.mark.parametrize("damping", [1e-10, 10.0])
+def test_the_published_inverse_is_of_float32_entries(damping, evidence, model, train) -> None:
+    """As numpy computes it; its real square root, squared, is what is left of it for cosine and l2."""
     mean = np.mean([oracle.gradient(model, x, int(y)) for x, y in zip(*train, strict=True)], axis=0)
-    matrix = np.outer(mean, mean)
-    inverse = InverseFisher(kind="published", damping=10.0).fit(evidence)  # where rounding does not matter
-    expected = np.linalg.inv(matrix + 10.0 * np.abs(matrix).mean() * np.eye(len(mean)))
-    np.testing.assert_allclose(dense(inverse, 89), expected.T, rtol=0, atol=1e-4 * np.abs(expected).max())
-    assert not inverse.definite
-    assert not inverse.description.definite
+    single = np.float32(mean)
+    matrix = np.outer(single, single)
+    expected = np.linalg.inv(matrix + damping * np.abs(matrix).mean() * np.eye(len(mean)))
+    root = scipy.linalg.sqrtm(expected.astype(complex)).real
+    for negative, theirs in (("keep", expected), ("drop", root @ root)):
+        inverse = InverseFisher(kind="published", negative=negative, damping=damping).fit(evidence)
+        assert_same(dense(inverse, 89), theirs, atol=1e-5)
+
+
+def test_the_published_inverse_is_indefinite_if_negative_eigenvalues_are_kept(evidence) -> None:
+    kept = InverseFisher(kind="published", negative="keep", damping=1e-10).fit(evidence)
+    dropped = InverseFisher(kind="published", damping=1e-10).fit(evidence)
+    assert (kept.definite, dropped.definite) == (False, True)
+    assert kept.description.negative == dropped.description.negative > 0
 
 
 def test_fisher_of_a_linear_model_is_in_the_primal(linear, examples, train) -> None:

@@ -24,7 +24,8 @@ EVERYWHERE = (  # what is cheap: residuals alone, and the published code's Fishe
     *(f"{each}:gradient/fisher(kind=mean_gradient, damping=1e-10)" for each in SIMILARITIES),
 )
 DENSE = (  # with its rounding, and IF, RIF and l2_if with its damping
-    *(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES),
+    "dot:gradient/fisher(kind=published, negative=keep, damping=1e-10)",
+    *(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES[1:]),
     *(f"{form}damping=1e-10)" for form in CURVED),
 )
 VARIANTS = (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from precedents.evidence import Evidence, Features
 from precedents.kernel import Kernel
 from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
+
+Negative = Literal["drop", "keep"]  # what becomes of negative eigenvalues
 
 
 @dataclass(frozen=True)
@@ -316,3 +318,10 @@ def absolute(damping: float, size: float) -> float:
     if not damping > 0:
         raise InputError(f"The damping is {damping}; it must be positive, for example damping=1e-3.")
     return damping * (size if size > 0 else 1.0)
+
+
+def known_settings(**settings: tuple[str, Any]) -> None:
+    """Refuses a setting that is not one of its literal type's values."""
+    for name, (value, known) in settings.items():
+        if value not in get_args(known):
+            raise InputError(f"{name} is {value!r}. Use one of: {', '.join(get_args(known))}.")

@@ -1,8 +1,8 @@
 """M = the Fisher information of the training set: how the loss gradients scatter."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from precedents.data import Examples
 from precedents.engine.gram import fisher_factor, fisher_matrix, gradient_gram
 from precedents.engine.rows import joined
-from precedents.errors import InputError, NotApplicable, NumericalError
+from precedents.errors import NotApplicable
 from precedents.evidence import Evidence, Features
 from precedents.features.gradient import gradient
 from precedents.kernel import Kernel
@@ -18,10 +18,12 @@ from precedents.preconditioners._inverse import (
     Description,
     Inverse,
     LowRankPlusRidge,
+    Negative,
     Spectrum,
     Triangular,
     absolute,
     damped_root,
+    known_settings,
     low_rank_description,
     spectrum,
 )
@@ -39,17 +41,18 @@ class InverseFisher:
     empirical: the mean outer product of the gradients for the given labels.
     true: its expectation over the model's own labels, exact; equal to the Gauss-Newton matrix.
     mean_gradient: the outer product of the mean gradient, of rank one.
-    published: the same inverted in float32, as the paper's published code does. With its damping of 1e-10,
-    relative there to the mean absolute entry, the inverse is mostly rounding: for comparison alone.
+    published: the same with its entries in float32, as in the paper's published code. At the damping there,
+    1e-10 of the mean absolute entry, its inverse is mostly their rounding, which has negative eigenvalues that
+    `negative` keeps or drops: for comparison alone.
     """
 
     kind: Kind = "empirical"
+    negative: Negative = "drop"  # of interest to `published` alone
     damping: float = 1e-3  # relative to the mean of F's diagonal
     space = staticmethod(gradient)
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise InputError(f"kind is {self.kind!r}. Use one of: {', '.join(get_args(Kind))}.")
+        known_settings(kind=(self.kind, Kind), negative=(self.negative, Negative))
 
     def fit(self, evidence: Evidence) -> Inverse:
         """The inverse in the primal or the dual, whichever is smaller."""
@@ -66,7 +69,9 @@ class InverseFisher:
             ridge = absolute(self.damping, float(mean.square().sum()) / p)
             return LowRankPlusRidge.of(mean, ridge, "mean gradient Fisher")
         if self.kind == "published":
-            return _published(evidence, self.damping)
+            values, vectors, size = evidence.matrix("published fisher", lambda: _published(evidence))
+            ridge, kind = absolute(self.damping, size), "mean gradient Fisher in float32"
+            return Spectrum(vectors, values, ridge, kind, keep=self.negative == "keep")
         if p <= n:
             parts = (rows.dense() for _, rows in evidence.train_rows(gradient))
             matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
@@ -77,6 +82,10 @@ class InverseFisher:
         squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
         return Dual(root, squares, ridge, p, evidence)
 
+    def settled(self, _: Evidence) -> "InverseFisher":
+        """`negative` is of no interest where no eigenvalue is."""
+        return self if self.kind == "published" else replace(self, negative="drop")
+
     def cost(self, evidence: Evidence, m: int) -> Cost:
         """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
         n, p = len(evidence.train), evidence.model.size
@@ -85,7 +94,8 @@ class InverseFisher:
         if self.kind == "mean_gradient":
             return Cost(flops=4.0 * (n + m) * p, passes=1)
         if self.kind == "published":
-            return Cost(flops=2.0 * p**3 + 2.0 * (n + m) * p * p, passes=1, bytes=2 * NUMBER * p * p)
+            applied = 2.0 * (n + m) * p * p
+            return Cost(10.0 * p**3 + applied, passes=1, bytes=4 * NUMBER * p * p, disk=NUMBER * p * p)
         if p <= n:
             flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, NUMBER * p * p
             return Cost(flops, bytes=3 * square, disk=square, number=NUMBER)
@@ -130,52 +140,14 @@ class Dual:
         yield Kernel(len(self.root) * inside, case_sq, self.squares)
 
 
-@dataclass(frozen=True, eq=False)
-class Single:
-    """An inverse that was computed in float32 and is taken as it came out, not even symmetric."""
-
-    matrix: Tensor = field(repr=False)  # [p, p], float64 of float32 numbers
-    ridge: float
-    definite = False
-
-    @property
-    def description(self) -> Description:
-        """Without a spectrum: of rounding there is none to tell."""
-        return Description(
-            kind="mean gradient Fisher in float32",
-            size=len(self.matrix),
-            damping=self.ridge,
-            definite=False,
-            form="inverse",
-        )
-
-    def solve(self, rows: Tensor) -> Tensor:
-        """The inverse applied to each row."""
-        return rows @ self.matrix.T
-
-    def kernels(self, evidence: Evidence, features: Features, cases: Examples) -> Iterator[Kernel]:
-        """By the inverse, from the cases' side."""
-        case = torch.cat([rows.dense() for _, rows in evidence.rows(features, cases)])
-        weighed = case @ self.matrix
-        case_sq = (weighed * case).sum(dim=1)
-        for _, rows in evidence.train_rows(features):
-            train = rows.dense()
-            yield Kernel(weighed @ train.T, case_sq, ((train @ self.matrix) * train).sum(dim=1), definite=False)
-
-
-def _published(evidence: Evidence, damping: float) -> Single:
+def _published(evidence: Evidence) -> tuple[Tensor, Tensor, float]:
+    """The spectrum of the outer product of the mean gradient in float32, and its mean absolute entry."""
     p = evidence.model.size
     evidence.model.budget.required(
-        2 * NUMBER * p * p, f"The inverse of a matrix of {p} parameters", "Use kind=empirical instead."
+        4 * NUMBER * p * p, f"The spectrum of a matrix of {p} parameters", "Use kind=mean_gradient instead."
     )
     mean = _mean_gradient(evidence).float()
-    matrix = mean[:, None] * mean[None, :]
-    ridge = absolute(damping, float(matrix.abs().mean()))
-    matrix.diagonal().add_(ridge)
-    inverse, failed = torch.linalg.inv_ex(matrix)
-    if failed or not bool(inverse.isfinite().all()):
-        raise NumericalError(f"The damping {ridge:.3g} is below rounding: the matrix is singular in float32.")
-    return Single(inverse.double(), ridge)
+    return *spectrum((mean[:, None] * mean[None, :]).double()), float(mean.double().abs().mean()) ** 2
 
 
 def _mean_gradient(evidence: Evidence) -> Tensor:

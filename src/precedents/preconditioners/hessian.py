@@ -1,22 +1,20 @@
 """M = the Hessian of the mean training loss: how the loss bends around the trained parameters."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from torch import Tensor
 
 from precedents.engine.hessian import exact_hessian, linear_hessian
-from precedents.errors import InputError
 from precedents.evidence import Evidence
 from precedents.features.gradient import gradient
-from precedents.preconditioners._inverse import Inverse, Spectrum, absolute, spectrum
+from precedents.preconditioners._inverse import Inverse, Negative, Spectrum, absolute, known_settings, spectrum
 from precedents.preconditioners.ekfac import InverseEKFAC
 from precedents.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost, whole
 from precedents.runtime.cost import Cost
 from precedents.runtime.memory import NUMBER
 
 Kind = Literal["auto", "exact", "gauss_newton", "ekfac"]
-Negative = Literal["drop", "keep"]
 
 EXACT = 2_000  # parameters up to which the exact Hessian takes seconds to minutes
 
@@ -38,9 +36,7 @@ class InverseHessian:
     space = staticmethod(gradient)
 
     def __post_init__(self) -> None:
-        for name, value, known in (("kind", self.kind, Kind), ("negative", self.negative, Negative)):
-            if value not in get_args(known):
-                raise InputError(f"{name} is {value!r}. Use one of: {', '.join(get_args(known))}.")
+        known_settings(kind=(self.kind, Kind), negative=(self.negative, Negative))
 
     def fit(self, evidence: Evidence) -> Inverse:
         """The inverse, with its spectrum where the matrix is held whole."""
