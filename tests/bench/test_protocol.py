@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from precedents.bench.alternatives import alternatives
+from precedents.bench.alternatives import alternatives, lecun
 from precedents.bench.dataset import Dataset
-from precedents.bench.protocol import Repeat, header
+from precedents.bench.protocol import EARLY, Repeat, header
 from precedents.bench.records import Records
 from precedents.bench.settings import SETTINGS, chosen, counted
 from precedents.bench.text import counted as bag
@@ -23,6 +23,7 @@ from precedents.bench.work import VARIANTS, names, work
 from precedents.data import Examples
 from precedents.errors import BudgetError, FormatError, InputError, StaleError, UnknownNameError
 from precedents.evidence import Evidence
+from precedents.model import Classifier
 from precedents.paper import METRICS, metric
 
 QUICK = replace(SETTINGS["wine/mlp"], epochs=3)
@@ -70,7 +71,7 @@ def test_words_outside_the_vocabulary_are_counted_too() -> None:
     assert bag(tokens, 6).tolist() == [[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 2, 0]]
     assert bag(tokens, 6, unknown=True).tolist() == [[0, 2, 0, 0, 0, 1], [0, 0, 0, 0, 2, 0]]
     texts = Dataset("some", "text", ("a", "b"), Examples.of((tokens, torch.tensor([0, 1]))), 1, words=("",) * 6)
-    (other,) = alternatives(texts, nn.Linear(2, 2), first=True)
+    (other,) = alternatives(texts, nn.Linear(2, 2), first=True, early=True)
     assert other.vectorise is not None
     assert torch.equal(other.vectorise(tokens), bag(tokens, 6, unknown=True))
 
@@ -98,6 +99,43 @@ def test_what_is_normalized_is_rescaled_too(tmp_path, monkeypatch) -> None:
     residual, gradient = (metric(name) for name in ("cosine:residual", "cos_grad"))
     torch.testing.assert_close(larger.scores(residual), plain.scores(residual), rtol=1e-4, atol=1e-5)
     assert (larger.scores(gradient) - plain.scores(gradient)).abs().max() > 0.01
+
+
+def assert_lecun(module: nn.Module) -> None:
+    """Normal weights of variance one by the number of inputs, no biases."""
+    for name, values in module.named_parameters():
+        if "bias" in name:
+            assert not values.any()
+        else:
+            assert float(values.std()) == pytest.approx(values[0].numel() ** -0.5, rel=0.03)
+
+
+def test_initial_weights_are_drawn_as_lecun_does_now_and_anew() -> None:
+    network = lecun(nn.Sequential(nn.Conv2d(8, 400, 3), nn.Flatten(), nn.Linear(400, 500)))
+    examples = Examples.of((torch.randn(6, 8, 3, 3), torch.arange(6) % 2))
+    fresh = Classifier.of(network, examples).randomized(0).module
+    for module in (network, fresh, lecun(nn.LSTM(100, 80))):
+        assert_lecun(module)
+    assert not torch.equal(fresh[0].weight, network[0].weight)
+
+
+def test_a_model_from_other_initial_weights_stands_beside_the_repeats_own(tmp_path) -> None:
+    setting = replace(QUICK, published=True)
+    run = repeat(tmp_path, setting=setting)
+    run.run(["cos_grad", "dot_x"])
+    values = run.records.values
+    assert values[0, ("model", "trained")] != values[0, ("model", "trained, start=lecun")]
+    found = [piece[1:] for _, piece in values if piece[0] == "outcome" and "start=lecun" in piece[2]]
+    assert found == [
+        ("cos_grad", "identical_class(start=lecun)"),
+        ("cos_grad", "identical_class(k=10, start=lecun)"),
+        ("cos_grad", "identical_instance(start=lecun)"),
+        ("cos_grad", "model_randomization(start=lecun)"),
+        ("cos_grad", "model_randomization(label=shared, start=lecun)"),
+        ("cos_grad", "identical_subclass(start=lecun)"),
+        ("cos_grad", "identical_subclass(k=10, start=lecun)"),
+    ]
+    assert not repeat(tmp_path, EARLY, setting).alternatives
 
 
 def test_a_repeat_leaves_no_matrices_behind(tmp_path) -> None:

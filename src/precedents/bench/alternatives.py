@@ -1,4 +1,4 @@
-"""Alternatives: the same models and cases with one choice made otherwise, which may be why a number differs."""
+"""Alternatives: the same repeat with one choice made otherwise, which may be why a number differs."""
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -14,6 +14,8 @@ from precedents.bench.text import counted
 from precedents.model import Vectorise
 
 FACTORS = (4, 16)
+LAYERS = ("last", "all", "grad")  # metrics on what a network computes
+SIMILARITIES = ("l2", "cos", "dot")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +26,11 @@ class Alternative:
     metrics: tuple[str, ...]
     change: Callable[[nn.Module], nn.Module] = lambda model: model
     vectorise: Vectorise | None = None  # how metrics on inputs see an instance, where that is the choice
+    start: Callable[[nn.Module], nn.Module] | None = None  # the initial weights of a model that is trained anew
 
 
-def alternatives(dataset: Dataset, model: nn.Module, first: bool) -> Iterator[Alternative]:
-    """Those of a data set and an architecture; what is dear only in the first repeat."""
+def alternatives(dataset: Dataset, model: nn.Module, first: bool, early: bool) -> Iterator[Alternative]:
+    """Those of a data set and an architecture; what is dear in the first repeat, or in early ones, alone."""
     if dataset.kind == "text":
         every = partial(counted, words=len(dataset.words), unknown=True)
         yield Alternative("words=all", ("l2_x", "cos_x", "dot_x"), vectorise=every)
@@ -35,6 +38,34 @@ def alternatives(dataset: Dataset, model: nn.Module, first: bool) -> Iterator[Al
         for factor in FACTORS:
             change = partial(rescaled, factor=factor)
             yield Alternative(f"rescaled={factor}", ("l2_grad", "cos_grad", "dot_grad"), change)
+    if early and sum(isinstance(layer, DRAWN) for layer in model.modules()) > 1 and not any(normalized(model)):
+        metrics = tuple(f"{similarity}_{layer}" for layer in LAYERS for similarity in SIMILARITIES)
+        yield Alternative("start=lecun", metrics, start=lecun)
+
+
+DRAWN = (nn.Linear, nn.Conv2d, nn.LSTM)
+
+
+def lecun(model: nn.Module) -> nn.Module:
+    """Its weights drawn as the published code's library does, and so again whenever they are drawn anew.
+
+    They are normal with a variance of one by the number of inputs (LeCun et al., 1998), about 1.7 times as
+    large as PyTorch draws them; biases are zero.
+    """
+    for layer in model.modules():
+        if isinstance(layer, DRAWN):
+            layer.reset_parameters = partial(_drawn, layer)  # type: ignore[method-assign]
+            layer.reset_parameters()
+    return model
+
+
+@torch.no_grad()
+def _drawn(layer: nn.Module) -> None:
+    for values in layer.parameters():
+        if values.ndim > 1:
+            values.normal_(std=values[0].numel() ** -0.5)
+        else:
+            values.zero_()
 
 
 def rescaled(model: nn.Module, factor: float) -> nn.Module:

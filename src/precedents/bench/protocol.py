@@ -46,8 +46,11 @@ from precedents.runtime.progress import tracked, within
 from precedents.runtime.workers import memory_kept
 
 SHORT = 0.01  # seconds that are no cost
+EARLY = 3  # repeats in which a model is trained otherwise; one where it is pre-trained
 FAR = 100_000  # between the seeds of a repeat's model and of the one that is trained again
 TRAINED, MERGED, AGAIN = "trained", "merged", "again"  # all classes, two of them, all from another seed
+
+Model = tuple[str, Alternative | None]  # one of these, from other initial weights if so
 
 
 @lru_cache(maxsize=2)
@@ -97,9 +100,12 @@ class Repeat:
 
     def trial(self, part: str, other: Alternative | None = None) -> Trial:
         """The trial of one of the two models, which is trained at the first use; or an alternative to it."""
-        key = f"{part}, {other.choice}" if other else part
+        key = _key(part, other)
         if key not in self.trials:
-            self.trials[key] = self._changed(part, other) if other else self._trial(part)
+            if other is None or other.start:
+                self.trials[key] = self._trial(part, other)
+            else:
+                self.trials[key] = self._changed(part, other)
         return self.trials[key]
 
     @property
@@ -111,9 +117,9 @@ class Repeat:
         seen = seen or self.dataset.vectorise
         return Classifier.of(model, train, hidden=_hidden(model), vectorise=seen, memory=self.memory)
 
-    def _trial(self, part: str) -> Trial:
+    def _trial(self, part: str, other: Alternative | None) -> Trial:
         split = self.merged if part == MERGED else self.split
-        classifier = self._classifier(self.model(part, split), split.train)
+        classifier = self._classifier(self.model(part, split, other), split.train)
         cases, subclasses = torch.arange(min(CASES, len(split.test))), None
         if part == MERGED:
             right = classifier.predicted(split.test) == split.test.labels
@@ -122,7 +128,7 @@ class Repeat:
             subclasses = (split.subclasses[0], split.subclasses[1][cases])
         if part != AGAIN:
             summary = partial(self._summary, classifier, split, len(cases))
-            self.records.once(self.number, ("model", part), summary)
+            self.records.once(self.number, ("model", _key(part, other)), summary)
         return Trial.of(classifier, split.train, split.test.selected(cases.tolist()), subclasses=subclasses)
 
     def _changed(self, part: str, other: Alternative) -> Trial:
@@ -144,10 +150,10 @@ class Repeat:
             "cases": cases,
         }
 
-    def model(self, part: str, split: Split) -> nn.Module:
+    def model(self, part: str, split: Split, other: Alternative | None = None) -> nn.Module:
         """A model trained on a split, from the weights that were kept if there are any."""
-        build = partial(self._build, 2 if part == MERGED else len(self.dataset.classes))
-        path = self._weights(part)
+        build = partial(self._build, 2 if part == MERGED else len(self.dataset.classes), other)
+        path = self._weights(_key(part, other))
         if path.exists():
             with torch.random.fork_rng(devices=[]):
                 model = build()
@@ -162,14 +168,16 @@ class Repeat:
             step.remove()
         return model
 
-    def _build(self, classes: int) -> nn.Module:
-        return ARCHITECTURES.get(self.setting.architecture)(self.dataset.shape, classes)
+    def _build(self, classes: int, other: Alternative | None = None) -> nn.Module:
+        model = ARCHITECTURES.get(self.setting.architecture)(self.dataset.shape, classes)
+        return other.start(model) if other and other.start else model
 
     @cached_property
     def alternatives(self) -> list[Alternative]:
         """Choices that are made otherwise, beside the protocol."""
         with torch.random.fork_rng(devices=[]):
-            return list(alternatives(self.dataset, self._build(2), first=self.number == 0))
+            early = self.setting.published and self.number < (1 if self.setting.pretraining else EARLY)
+            return list(alternatives(self.dataset, self._build(2), first=self.number == 0, early=early))
 
     def _trained(
         self,
@@ -193,44 +201,44 @@ class Repeat:
             return train(lambda: first, split.train, epochs=setting.epochs, checkpoint=after)
         return train(build, split.train, epochs=setting.epochs, checkpoint=after)
 
-    def _weights(self, part: str) -> Path:
+    def _weights(self, key: str) -> Path:
         mark = blake2b(dumps(self.records.header, sort_keys=True).encode(), digest_size=4).hexdigest()
         folder = self.records.path.parent / "models" / f"{self.records.path.stem}-{mark}"
-        return folder / f"{self.number}-{part}.safetensors"
+        return folder / f"{self.number}-{key.replace(', ', '-')}.safetensors"
 
-    def pieces(self, metrics: Sequence[str]) -> dict[str, list[Made]]:
+    def pieces(self, metrics: Sequence[str]) -> dict[Model, list[Made]]:
         """All that is to be done, by model: the criteria, the cheap metrics first, and the analyses."""
         metrics = sorted(metrics, key=lambda name: "hessian" in str(metric(name)))
         known = {name: self.metric(name) for name in metrics if name in METRICS}
-        every: dict[str, list[Made]] = {}
+        every: dict[Model, list[Made]] = {}
         for part in self.parts:
-            laws = self._laws(part).items()
-            every[part] = [
+            every[part, None] = [
                 (("outcome", name, criterion), partial(self._outcome, part, name, law))
                 for name in metrics
-                for criterion, law in laws
+                for criterion, law in self._laws(part).items()
             ]
-            every[part] += analyses.pieces(self, part, known)
-            every[part] += self._otherwise(part, metrics)
+            every[part, None] += analyses.pieces(self, part, known)
+            for other in self.alternatives:
+                model = (part, other if other.start else None)
+                every.setdefault(model, []).extend(self._otherwise(part, other, metrics))
         return every
 
-    def _otherwise(self, part: str, metrics: Sequence[str]) -> Iterator[Made]:
-        """How often the class, or the subclass, is found by the alternatives."""
-        for other in self.alternatives:
-            for name in (each for each in other.metrics if each in metrics):
-                for criterion, law in self._laws(part).items():
-                    if isinstance(law, (IdenticalClass, IdenticalSubclass)):
-                        start = f"{criterion[:-1]}, " if criterion.endswith(")") else f"{criterion}("
-                        piece = ("outcome", name, f"{start}{other.choice})")
-                        yield piece, partial(self._outcome, part, name, law, other)
+    def _otherwise(self, part: str, other: Alternative, metrics: Sequence[str]) -> Iterator[Made]:
+        """How often the class, or the subclass, is found by an alternative; all criteria of another model."""
+        for name in (each for each in other.metrics if each in metrics):
+            for criterion, law in self._laws(part).items():
+                if other.start or isinstance(law, (IdenticalClass, IdenticalSubclass)):
+                    start = f"{criterion[:-1]}, " if criterion.endswith(")") else f"{criterion}("
+                    piece = ("outcome", name, f"{start}{other.choice})")
+                    yield piece, partial(self._outcome, part, name, law, other)
 
     def run(self, metrics: Sequence[str]) -> None:
         """All pieces that are not recorded yet."""
-        for part, made in self.pieces(metrics).items():
+        for model, made in self.pieces(metrics).items():
             left = [(piece, make) for piece, make in made if not self.records.has(self.number, piece)]
-            with within(f"{self.setting.name} repeat {self.number}, {part}"):
+            with within(f"{self.setting.name} repeat {self.number}, {_key(*model)}"):
                 if left:
-                    self.trial(part)  # before the pieces, so that the progress of its training is shown
+                    self.trial(*model)  # before the pieces, so that the progress of its training is shown
                 for piece, make in tracked(left, "metrics"):
                     began = perf_counter()
                     self.records.once(self.number, piece, make)
@@ -277,6 +285,10 @@ class Repeat:
             return
         where = {"setting": self.setting.name, "repeat": self.number, "piece": piece}
         append(self.records.path.parent / COSTS, where | {"seconds": round(seconds, 3)})
+
+
+def _key(part: str, other: Alternative | None) -> str:
+    return f"{part}, {other.choice}" if other else part
 
 
 def _hidden(model: nn.Module) -> list[str] | None:
