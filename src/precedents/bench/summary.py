@@ -245,8 +245,8 @@ def _fisher(comparison: Comparison) -> Grid:
     ]
     note = (
         "The empirical Fisher matrix (ours) above; then the published value; then ours with the matrix of the "
-        "published code, the outer product of the mean gradient: inverted in float32 with a damping below its "
-        "rounding, as there (code's), and in float64 (exact). ✓ agrees with the published value."
+        "published code, the outer product of the mean gradient: with entries in float32 and a damping below "
+        "their rounding, as there (code's), and without rounding (exact). ✓ agrees with the published value."
     )
     headings = ["setting", "metric", *(_lined(criterion) for criterion in CRITERIA.values())]
     title = "Fisher rows: the published code's matrix beside the correct one"
