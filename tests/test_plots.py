@@ -62,6 +62,12 @@ def test_a_figure_is_a_file_in_light_and_dark_whose_text_is_text(name) -> None:
     assert float(root.attrib["width"].removesuffix("pt")) > 100
 
 
+def test_no_two_series_look_the_same() -> None:
+    drawn = plots.dots({PAIRS[0]: {f"setting {i}": 0.5 for i in range(13)}})
+    marks = [(line.get_marker(), line.get_color()) for line in drawn.axes[0].lines]
+    assert len(set(marks)) == len(marks) == 13
+
+
 def test_what_is_published_is_a_diamond_at_its_value() -> None:
     axes = plots.bars({PAIRS[0]: Bar(0.5, None, 0.75)}).axes[0]
     assert [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "D"] == [0.75]

@@ -102,12 +102,10 @@ def dots(
             if not here:
                 dashed(axes, y)
             for name, value in here.items():
-                place = series.index(name)
-                axes.plot(
-                    value, y, SHAPES[place % 10], color=HUES[place % 10], markersize=3.6, alpha=0.85, mew=0
-                )
+                shape, hue = _look(series.index(name))
+                axes.plot(value, y, shape, color=hue, markersize=3.6, alpha=0.85, mew=0)
         axes.set_xlabel(label, fontsize=7, color=MUTED, parse_math=False)
-    _below(drawn, [_mark(name, SHAPES[i % 10], HUES[i % 10]) for i, name in enumerate(series)])
+    _below(drawn, [_mark(name, *_look(i)) for i, name in enumerate(series)])
     return drawn
 
 
@@ -182,13 +180,13 @@ def curves(
         place.set_ylim(-0.04, 1.04)
         place.grid(color=FAINT, linewidth=0.6)
         for name, points in lines.items():
-            i = series.index(name)
-            style: Any = {"color": HUES[i % 10], "marker": SHAPES[i % 10], "markersize": 3, "linewidth": 1.1}
+            shape, hue = _look(series.index(name))
+            style: Any = {"color": hue, "marker": shape, "markersize": 3, "linewidth": 1.1}
             place.plot([x for x, _ in points], [y for _, y in points], **style)
             if levels and name in levels.get(heading, {}):
-                place.axhline(levels[heading][name], color=HUES[i % 10], linewidth=0.9, linestyle=":")
+                place.axhline(levels[heading][name], color=hue, linewidth=0.9, linestyle=":")
         place.set_xlabel(label, fontsize=7, color=MUTED, parse_math=False)
-    handles = [_mark(name, SHAPES[i % 10], HUES[i % 10]) for i, name in enumerate(series)]
+    handles = [_mark(name, *_look(i)) for i, name in enumerate(series)]
     _below(drawn, handles + ([_line("published", ":", MUTED)] if levels else []))
     return drawn
 
@@ -228,6 +226,11 @@ def _patch(name: str, colour: str) -> Any:
     from matplotlib.patches import Patch
 
     return Patch(facecolor=(colour, 0.55), label=name)
+
+
+def _look(place: int) -> tuple[str, str]:
+    """The shape and the colour of a series; no two of a hundred are the same."""
+    return SHAPES[(place + place // 10) % 10], HUES[place % 10]
 
 
 def _mark(name: str, shape: str, colour: str) -> Any:
