@@ -23,14 +23,15 @@ EVERYWHERE = (  # what is cheap: residuals alone, and the published code's Fishe
     "cosine:residual",
     *(f"{each}:gradient/fisher(kind=mean_gradient, damping=1e-10)" for each in SIMILARITIES),
 )
-DENSE = (  # with its rounding, and IF, RIF and l2_if with its damping
+DAMPED = tuple(f"{form}damping=1e-10)" for form in CURVED)  # IF, RIF and l2_if with the published damping
+ROUNDED = (  # the published code's Fisher matrix with its rounding, which takes the spectrum of the whole
     "dot:gradient/fisher(kind=published, negative=keep, damping=1e-10)",
     *(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES[1:]),
-    *(f"{form}damping=1e-10)" for form in CURVED),
 )
 VARIANTS = (
     *EVERYWHERE,
-    *DENSE,
+    *ROUNDED,
+    *DAMPED,
     *(f"{form}damping={damping})" for form in CURVED for damping in DAMPINGS[:-1]),
     *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
     "dot:gradient/fisher(kind=true)",
@@ -82,7 +83,11 @@ def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
     """The metrics by their names or texts: those asked for, or the paper's and what explains differences."""
     tables = ("vehicle", "segment", "digits", "wine", "breast_cancer")
     small = setting.dataset in tables and setting.architecture != "cnn"
-    large = EVERYWHERE if setting.curvature == "ekfac" else (*EVERYWHERE, *DENSE)  # a matrix of all parameters
+    large = list(EVERYWHERE)
+    if setting.curvature != "ekfac":  # a matrix of all parameters is formed
+        large += (
+            DAMPED if setting.architecture == "bi_lstm" else (*ROUNDED, *DAMPED)
+        )  # and it is not the largest
     wanted = [*METRICS, *(VARIANTS if small else large)] if metrics is None else metrics
     return tuple(dict.fromkeys(name_of(metric(each)) for each in wanted))
 
