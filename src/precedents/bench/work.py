@@ -84,10 +84,9 @@ def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
     tables = ("vehicle", "segment", "digits", "wine", "breast_cancer")
     small = setting.dataset in tables and setting.architecture != "cnn"
     large = list(EVERYWHERE)
-    if setting.curvature != "ekfac":  # a matrix of all parameters is formed
-        large += (
-            DAMPED if setting.architecture == "bi_lstm" else (*ROUNDED, *DAMPED)
-        )  # and it is not the largest
+    if setting.curvature != "ekfac":  # a matrix of all parameters is affordable
+        large += DAMPED
+        large += () if setting.architecture == "bi_lstm" else ROUNDED  # and its spectrum
     wanted = [*METRICS, *(VARIANTS if small else large)] if metrics is None else metrics
     return tuple(dict.fromkeys(name_of(metric(each)) for each in wanted))
 

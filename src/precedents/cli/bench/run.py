@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._names import metric_names
+from precedents.cli._names import items, metric_names
 from precedents.cli._options import Data, Quiet
 from precedents.cli._output import reporting, show
 
@@ -19,9 +19,9 @@ def run(
         str, Option(help="How many repeats, or which: 10, or 3-5 for the fourth to the sixth.")
     ] = "10",
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         Option(
-            help="Metrics by name, separated by semicolons.",
+            help="Metrics, with commas between.",
             autocompletion=metric_names,
             show_default="the eighteen and their variants",
         ),
@@ -48,7 +48,7 @@ def run(
 
     Examples:
       $ precedents bench run --settings wine/mlp --repeats 2 --epochs 3
-      $ precedents bench run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics "gc;cosine:residual"
+      $ precedents bench run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics gc,cosine:residual
 
     """
     from precedents.bench.settings import chosen, counted
@@ -63,7 +63,7 @@ def run(
 
         workers = workers or cpu_count() or 1
         memory = memory or readable(available() // (workers + 1))
-        told = None if metrics is None else metrics.split(";")
+        told = items(metrics)
         tell = None if quiet else say
         made = work(wanted, places, out, data=data, metrics=told, workers=workers, memory=memory, tell=tell)
         for task in tracked(made, "repeats", len(wanted) * len(places)):
