@@ -16,6 +16,7 @@ from precedents.model import Vectorise
 FACTORS = (4, 16)
 LAYERS = ("last", "all", "grad")  # metrics on what a network computes
 SIMILARITIES = ("l2", "cos", "dot")
+DRAWN = (nn.Linear, nn.Conv2d, nn.LSTM)  # layers whose initial weights are drawn otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +42,6 @@ def alternatives(dataset: Dataset, model: nn.Module, first: bool, early: bool) -
     if early and sum(isinstance(layer, DRAWN) for layer in model.modules()) > 1 and not any(normalized(model)):
         metrics = tuple(f"{similarity}_{layer}" for layer in LAYERS for similarity in SIMILARITIES)
         yield Alternative("start=lecun", metrics, start=lecun)
-
-
-DRAWN = (nn.Linear, nn.Conv2d, nn.LSTM)
 
 
 def lecun(model: nn.Module) -> nn.Module:

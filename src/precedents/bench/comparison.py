@@ -6,8 +6,8 @@ success rate, than the spread of a rate over that many cases; and a standard dev
 repeats is not taken to be smaller than the published one. Where every standard deviation of a published column
 is 0.00, which ten repeats cannot give, ours stand in for them. Up to two combined standard deviations agree.
 
-A cause is named when a variant of the metric or the criterion, recorded from the same models, agrees with the
-published value where ours does not.
+A cause is named when a variant of the metric or the criterion, recorded from the same models or from ones that
+differ in one choice, agrees with the published value where ours does not.
 """
 
 import re
