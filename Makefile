@@ -31,8 +31,8 @@ bench: $(READY)
 
 # The paper's evaluation: hours to days; stopped, it goes on. DATA=FOLDER where the files are, or they are downloaded.
 reproduction: $(READY)
-	$(BIN)/precedents bench run $(if $(DATA),--data $(DATA))
-	for what in table compare figures; do $(BIN)/precedents bench $$what --out docs/reproduction --quiet || exit 1; done
+	$(BIN)/precedents reproduction run $(if $(DATA),--data $(DATA))
+	for what in table compare figures; do $(BIN)/precedents reproduction $$what --out docs/reproduction --quiet || exit 1; done
 
 setup: $(READY) $(BROWSER)
 

@@ -24,7 +24,7 @@ from benchmarks.machine import here, peak_megabytes, plain
 from benchmarks.process import run_module
 from benchmarks.records import Record, Records, now
 from benchmarks.summary import ROUNDS
-from precedents.bench.architectures.cnn import cnn
+from precedents.zoo.architectures.cnn import cnn
 
 IMAGE, CLASSES, K = (1, 28, 28), 10, 10
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from precedents.bench.architectures.bi_lstm import BiLstm
-from precedents.bench.architectures.cnn import cnn
-from precedents.bench.architectures.logistic_regression import logistic_regression
-from precedents.bench.architectures.mobilenet_v2 import mobilenet_v2
+from precedents.zoo.architectures.bi_lstm import BiLstm
+from precedents.zoo.architectures.cnn import cnn
+from precedents.zoo.architectures.logistic_regression import logistic_regression
+from precedents.zoo.architectures.mobilenet_v2 import mobilenet_v2
 
 IMAGE = (3, 32, 32)
 LENGTH = 24  # tokens of a sequence, the last ones padding

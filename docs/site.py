@@ -16,10 +16,11 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from precedents import criteria, features, preconditioners, similarities
-from precedents.bench.published import published
-from precedents.names import ALIASES, FORMS
+from precedents import criteria
+from precedents.metrics import features, preconditioners, similarities
+from precedents.metrics.names import ALIASES, FORMS
 from precedents.registry import Registry
+from precedents.reproduction.published import published
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

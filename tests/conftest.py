@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from precedents import Classifier, Examples, Trial
-from precedents.evidence import Evidence
+from precedents.metrics.workspace import Workspace
 from precedents.views.report import html
 
 settings.register_profile(
@@ -110,8 +110,8 @@ def classifier(model: nn.Module, examples: Examples) -> Classifier:
 
 
 @pytest.fixture(scope="session")
-def evidence(classifier: Classifier, examples: Examples) -> Evidence:
-    return Evidence(classifier, examples)
+def workspace(classifier: Classifier, examples: Examples) -> Workspace:
+    return Workspace(classifier, examples)
 
 
 @pytest.fixture(scope="session")

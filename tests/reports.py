@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from precedents import Explainer, Trial, judge
-from precedents.judgement import Inapplicable
-from precedents.paper import metric
+from precedents.criteria._judgement import Inapplicable
+from precedents.metrics.paper import metric
+from precedents.views.gallery import Cell
 from precedents.views.report import Example, Hub, Report, Row
-from precedents.views.sheet import Cell
 
 METRICS = ("cos_grad", "dot_grad", "l2_x", "cos_last", "dot_fisher")
 RUN = "window.hacked = true"
@@ -35,7 +35,7 @@ def real(trial: Trial) -> Report:
         rows.append(Row(*key, *numbers, outcome.verdict, ""))
         values[key] = outcome.values.tolist()
     cases = trial.cases.take(range(2)).inputs
-    model, train = trial.evidence.model, trial.evidence.train
+    model, train = trial.workspace.model, trial.workspace.train
     strips = {name: Explainer(model, train, name).explain(cases, k=3)._strips() for name in METRICS}
     examples = [
         Example(strips[METRICS[0]][i].case, i == 0, {name: strips[name][i].precedents for name in METRICS})

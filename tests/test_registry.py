@@ -6,7 +6,7 @@ import pytest
 from precedents import CRITERIA, FEATURES, PRECONDITIONERS, SIMILARITIES, InputError, UnknownNameError
 from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.model_randomization import ModelRandomization
-from precedents.preconditioners.hessian import InverseHessian, hessian
+from precedents.metrics.preconditioners.hessian import InverseHessian, hessian
 from precedents.registry import written
 
 

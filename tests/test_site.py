@@ -11,9 +11,9 @@ import pytest
 
 import precedents
 from benchmarks.side_by_side.notes import HERE, NOTES, mark
-from precedents.judgement import CRITERIA
-from precedents.metric import FEATURES, PRECONDITIONERS, SIMILARITIES
-from precedents.names import ALIASES, FORMS
+from precedents.criteria._judgement import CRITERIA
+from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES
+from precedents.metrics.names import ALIASES, FORMS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

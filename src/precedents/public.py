@@ -1,9 +1,12 @@
 """The public names. The package imports them from here when the first of them is asked for."""
 
-from precedents.audit import Audit, audit
+from precedents.audit.audit import Audit
+from precedents.audit.front_door import audit
+from precedents.classifier.classifier import Classifier
+from precedents.criteria._judgement import CRITERIA, Judgement, judge
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
-from precedents.data import Examples
+from precedents.data.examples import Examples
 from precedents.errors import (
     BudgetError,
     DataFileError,
@@ -18,16 +21,14 @@ from precedents.errors import (
     StoreError,
     UnknownNameError,
 )
-from precedents.evidence import Evidence
-from precedents.explain import Explainer
-from precedents.explanation import Explanation, Precedent
-from precedents.judgement import CRITERIA, Judgement, judge
-from precedents.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric, Relevance
-from precedents.model import Classifier
-from precedents.names import ALIASES
-from precedents.paper import METRICS, metric
-from precedents.preconditioners.fisher import InverseFisher
-from precedents.preconditioners.hessian import InverseHessian
+from precedents.explain.explainer import Explainer
+from precedents.explain.explanation import Explanation, Precedent
+from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric, Relevance
+from precedents.metrics.names import ALIASES
+from precedents.metrics.paper import METRICS, metric
+from precedents.metrics.preconditioners.fisher import InverseFisher
+from precedents.metrics.preconditioners.hessian import InverseHessian
+from precedents.metrics.workspace import Workspace
 from precedents.views.render import images, tables, texts
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
     "BudgetError",
     "Classifier",
     "DataFileError",
-    "Evidence",
     "Examples",
     "Explainer",
     "Explanation",
@@ -63,6 +63,7 @@ __all__ = [
     "StoreError",
     "Trial",
     "UnknownNameError",
+    "Workspace",
     "audit",
     "images",
     "judge",

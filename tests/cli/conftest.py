@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bench import recorded
+from reproduction import recorded
 
 from precedents.cli._main import main
 

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from cli.conftest import RUN
 from precedents import ALIASES, CRITERIA, METRICS, Audit, Explainer, audit
-from precedents.bench.run import Run
+from precedents.zoo.run import Run
 
 SMALL = f"audit {RUN} --metrics gc,gd --criteria identical_class,identical_instance --cases 30"
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from precedents import FEATURES, Metric
-from precedents.engine.rows import Rows
+from precedents.gradients.rows import Rows
 from precedents.registry import written
 
 each = pytest.mark.parametrize("name", FEATURES.names())

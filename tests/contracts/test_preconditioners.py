@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from precedents import PRECONDITIONERS, Metric
-from precedents.features.gradient import gradient
+from precedents.metrics.features.gradient import gradient
 from precedents.registry import written
 
 each = pytest.mark.parametrize("name", PRECONDITIONERS.names())
 
 
 @pytest.fixture
-def inverse(name, evidence):
-    return PRECONDITIONERS.get(name).fit(evidence)
+def inverse(name, workspace):
+    return PRECONDITIONERS.get(name).fit(workspace)
 
 
 def vectors(count: int, seed: int = 0) -> torch.Tensor:
@@ -98,6 +98,6 @@ def test_it_describes_itself(inverse) -> None:
 
 
 @each
-def test_fitting_twice_gives_the_same(name, inverse, evidence) -> None:
-    again = PRECONDITIONERS.get(name).fit(evidence)
+def test_fitting_twice_gives_the_same(name, inverse, workspace) -> None:
+    again = PRECONDITIONERS.get(name).fit(workspace)
     assert torch.equal(again.solve(vectors(4)), inverse.solve(vectors(4)))

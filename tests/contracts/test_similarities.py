@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from precedents import METRICS, SIMILARITIES, Explainer, Metric
-from precedents.kernel import Kernel, joined
+from precedents.metrics.kernel import Kernel, joined
 from precedents.registry import written
 
 each = pytest.mark.parametrize("name", SIMILARITIES.names())

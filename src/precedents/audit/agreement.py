@@ -8,15 +8,15 @@ from torch import Tensor
 
 from precedents.criteria._spearman import doubled_ranks
 from precedents.criteria._trial import Trial
-from precedents.metric import Metric
-from precedents.ranking import top_k
+from precedents.metrics.metric import Metric
+from precedents.metrics.ranking import top_k
 
 VOLUME = 2**23  # scores of all metrics that are held at once
 
 
 def agreement(trial: Trial, metrics: Mapping[str, Metric], k: int) -> dict[str, dict[tuple[str, str], float]]:
     """By measure and pair of metrics, the mean over the cases."""
-    m, n, q = len(trial.cases), len(trial.evidence.train), len(metrics)
+    m, n, q = len(trial.cases), len(trial.workspace.train), len(metrics)
     size = max(1, VOLUME // max(1, n * q))
     common, correlation = torch.zeros(q, q, dtype=torch.double), torch.zeros(q, q, dtype=torch.double)
     for start in range(0, m, size):

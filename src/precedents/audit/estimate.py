@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from precedents.audit import _laws
+from precedents.audit.front_door import _laws
+from precedents.classifier.classifier import Vectorise
+from precedents.classifier.outputs import Place
 from precedents.criteria._result import Criterion
 from precedents.criteria._trial import Retrain, Trial
 from precedents.criteria.identical_instance import IdenticalInstance
 from precedents.criteria.identical_subclass import IdenticalSubclass
 from precedents.criteria.model_randomization import ModelRandomization
 from precedents.errors import NotApplicable
-from precedents.metric import Metric
-from precedents.model import Vectorise
-from precedents.outputs import Place
-from precedents.paper import METRICS
-from precedents.paper import metric as metric_of
+from precedents.metrics.metric import Metric
+from precedents.metrics.paper import METRICS
+from precedents.metrics.paper import metric as metric_of
 from precedents.runtime.cost import Estimate
 
 LETTERS = 20  # bytes of a number in a record
@@ -64,7 +64,7 @@ def estimate(
         fit = parts[1].seconds
         seconds += len(models) * fit + sum(max(0.0, parts[m].seconds - fit) for m in rounds.values())
         peak = max(peak, *(part.memory for part in parts.values()))
-    numbers = len(wanted) * len(laws) * len(trial.cases) + len(kernels) * len(trial.evidence.train)
+    numbers = len(wanted) * len(laws) * len(trial.cases) + len(kernels) * len(trial.workspace.train)
     return Estimate(seconds, peak, LETTERS * numbers)
 
 
@@ -76,7 +76,7 @@ def _rounds(trial: Trial, laws: Mapping[str, Criterion]) -> dict[tuple[str, str]
         if isinstance(law, ModelRandomization):
             rounds |= {(f"random {law.seed + draw}", law.label): m for draw in range(law.draws)}
         elif isinstance(law, IdenticalInstance):
-            rounds["trained", "training instances"] = min(law.most, len(trial.evidence.train))
+            rounds["trained", "training instances"] = min(law.most, len(trial.workspace.train))
         elif isinstance(law, IdenticalSubclass) and trial.subclasses is None:
             rounds[f"merged {law.seed}", "cases"] = m
     return rounds

@@ -9,9 +9,9 @@ comes before all others, and where none does, the least bad is named with what i
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from precedents.audit.portrait import Portrait
+from precedents.audit.profile import Profile
+from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
-from precedents.judgement import Inapplicable, Judgement
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Standing:
 
 def recommend(
     judgement: Judgement,
-    portraits: Mapping[str, Portrait | Inapplicable],
+    profiles: Mapping[str, Profile | Inapplicable],
     costs: Mapping[str, float],
     afford: float | None,
 ) -> Recommendation:
     """The recommendation, with its reason."""
-    standings = sorted(_standings(judgement, portraits), key=lambda standing: standing.key)
+    standings = sorted(_standings(judgement, profiles), key=lambda standing: standing.key)
     if not standings:
         return Recommendation(None, "not applicable", ["No metric has a result on this model."])
     within = [each for each in standings if afford is None or costs.get(each.metric, 0.0) <= afford]
@@ -77,15 +77,15 @@ def recommend(
     return Recommendation(best.metric, best.verdict, sentences)
 
 
-def _standings(judgement: Judgement, portraits: Mapping[str, Portrait | Inapplicable]) -> list[Standing]:
+def _standings(judgement: Judgement, profiles: Mapping[str, Profile | Inapplicable]) -> list[Standing]:
     found = []
-    for metric, portrait in portraits.items():
+    for metric, profile in profiles.items():
         results = {
             criterion: outcome
             for (name, criterion), outcome in judgement.outcomes.items()
             if name == metric and isinstance(outcome, Result)
         }
-        if isinstance(portrait, Inapplicable) or not results:
+        if isinstance(profile, Inapplicable) or not results:
             continue
         rates = [result.mean for criterion, result in results.items() if is_rate(criterion)]
         failed, weak = (
@@ -93,7 +93,7 @@ def _standings(judgement: Judgement, portraits: Mapping[str, Portrait | Inapplic
             for verdict in ("failed", "weak")
         )
         mean = sum(rates) / len(rates) if rates else 0.0
-        found.append(Standing(metric, failed, weak, len(results), mean, portrait.work))
+        found.append(Standing(metric, failed, weak, len(results), mean, profile.work))
     return found
 
 

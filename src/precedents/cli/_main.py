@@ -35,7 +35,8 @@ def _group(commands: Registry[Any], alone: Command, text: str) -> Typer:
     for name in commands.names():
         command = commands.get(name)
         if isinstance(command, Registry):
-            made.add_typer(_group(command, helped, unbroken(command.folder)), name=name)
+            another = not command.folder.__name__.endswith(f".{name}")  # a name that it had before
+            made.add_typer(_group(command, helped, unbroken(command.folder)), name=name, hidden=another)
         else:
             made.command(name, help=unbroken(command))(command)
     return made

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from precedents import criteria, features, preconditioners, similarities
-from precedents.bench import architectures, datasets
-from precedents.names import ALIASES, FORMS
+from precedents import criteria
+from precedents.metrics import features, preconditioners, similarities
+from precedents.metrics.names import ALIASES, FORMS
 from precedents.registry import Registry
+from precedents.zoo import architectures, datasets
 
 CRITERIA: Registry[object] = Registry("criterion", criteria)
 DATASETS: Registry[object] = Registry("data set", datasets)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from precedents.errors import InputError
 
 if TYPE_CHECKING:
-    from precedents.data import Examples
+    from precedents.data.examples import Examples
 
 NEEDED = ("model", "train", "test")
 
@@ -42,15 +42,15 @@ def subject(run: Path | None, target: str | None, data: Path | None) -> Subject:
     if target is not None:
         return _made(target)
     assert run is not None
-    from precedents.bench.run import Run
+    from precedents.zoo.run import Run
 
     opened = Run.open(run, data)
     return Subject(opened.model, opened.prepared.train, opened.prepared.test, opened.options)
 
 
 def _made(target: str) -> Subject:
-    from precedents.audit import audit
-    from precedents.kind import read
+    from precedents.adapters._find import read
+    from precedents.audit.front_door import audit
 
     made = _called(target, _factory(target))
     if isinstance(made, Mapping):

@@ -68,10 +68,10 @@ def audit(
     if keep is None and run is not None:
         keep = run / f"audit-{_mark(wanted, cases)}"
     with reporting(quiet, _interrupted(keep)):
-        from precedents.audit import audit as audited
         from precedents.audit.estimate import estimate
-        from precedents.paper import metric as metric_of
-        from precedents.runtime.files import write
+        from precedents.audit.front_door import audit as audited
+        from precedents.metrics.paper import metric as metric_of
+        from precedents.runtime.atomic import write
 
         metric_of(metric)
         chosen = subject(run, target, data).told(keep=keep, **wanted)

@@ -32,6 +32,6 @@ def demo(
             f"{folder} is there already. Add --force to overwrite its files, or name another folder."
         )
     with reporting(quiet):
-        from precedents.demo import main
+        from precedents.zoo.demo import main
 
         main(folder, console(), short=short)

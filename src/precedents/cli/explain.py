@@ -38,9 +38,9 @@ def explain(
     """
     free(html, force)
     with reporting(quiet):
-        from precedents.explain import Explainer
-        from precedents.runtime.files import write
-        from precedents.views.sheet import document
+        from precedents.explain.explainer import Explainer
+        from precedents.runtime.atomic import write
+        from precedents.views.gallery import document
 
         chosen = subject(run, target, data)
         wrong = [number for number in case if not 0 <= number < len(chosen.test)]

@@ -5,7 +5,7 @@ import re
 from precedents.cli._names import PARTS
 from precedents.cli._options import Json
 from precedents.cli._output import listing, show, show_json
-from precedents.names import ALIASES, FORMS
+from precedents.metrics.names import ALIASES, FORMS
 
 
 def metrics(as_json: Json = False) -> None:

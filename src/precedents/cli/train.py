@@ -38,7 +38,7 @@ def train(
 
     """
     with reporting(quiet) as say:
-        from precedents.bench.run import Prepared, Recipe, is_run
+        from precedents.zoo.run import Prepared, Recipe, is_run
 
         recipe = Recipe(dataset, model, seed, epochs)
         folder = out or recipe.folder

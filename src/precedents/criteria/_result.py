@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from precedents.criteria._trial import Trial
-from precedents.metric import Metric
+from precedents.metrics.metric import Metric
 
 Verdict = Literal["passed", "weak", "failed"]
 Z = 1.96  # two-sided 95%

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from precedents.data import Examples, checked_labels, checked_range
+from precedents.adapters._find import read
+from precedents.classifier.classifier import Classifier, Vectorise
+from precedents.classifier.outputs import Place
+from precedents.data.examples import Examples, checked_labels, checked_range
 from precedents.errors import InputError, NotApplicable
-from precedents.evidence import Evidence
-from precedents.kernel import Kernel, joined, stacked
-from precedents.kind import read
-from precedents.metric import Metric, Relevance
-from precedents.model import Classifier, Vectorise
-from precedents.outputs import Place
+from precedents.metrics.kernel import Kernel, joined, stacked
+from precedents.metrics.metric import Metric, Relevance
+from precedents.metrics.workspace import Workspace
 
 Retrain = Callable[[Examples, int], nn.Module]  # a training set with new labels, a seed -> a trained model
 Fresh = Callable[[int], nn.Module]  # a seed -> an untrained model
@@ -24,7 +24,7 @@ Fresh = Callable[[int], nn.Module]  # a seed -> an untrained model
 class Trial:
     """What the criteria look at. Make one with `Trial.of`."""
 
-    evidence: Evidence
+    workspace: Workspace
     cases: Examples  # labelled with the model's own predictions
     truth: Tensor  # [m], the cases' given labels
     subclasses: tuple[Tensor, Tensor] | None = None  # of the training instances [n] and of the cases [m]
@@ -73,12 +73,12 @@ class Trial:
                 checked_labels(subclasses[0], len(train), "training set's subclasses"),
                 checked_labels(subclasses[1], len(test), "test set's subclasses"),
             )
-        return cls._of(Evidence(model, train), test, pair, retrain, fresh)
+        return cls._of(Workspace(model, train), test, pair, retrain, fresh)
 
     @classmethod
-    def _of(cls, evidence: Evidence, test: Examples, *rest: Any) -> "Trial":
+    def _of(cls, workspace: Workspace, test: Examples, *rest: Any) -> "Trial":
         held = test.selected(range(len(test)))
-        return cls(evidence, held.relabelled(evidence.model.predicted(held)), test.labels, *rest)
+        return cls(workspace, held.relabelled(workspace.model.predicted(held)), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:
         """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
@@ -87,15 +87,15 @@ class Trial:
     def relevance(self, metric: Metric) -> Relevance:
         """The metric before this trial's model, with what it can share with others."""
         recipe = metric.preconditioner
-        settled = getattr(recipe, "settled", lambda _: recipe)(self.evidence)
-        return Relevance(replace(metric, preconditioner=settled), self.evidence)
+        settled = getattr(recipe, "settled", lambda _: recipe)(self.workspace)
+        return Relevance(replace(metric, preconditioner=settled), self.workspace)
 
     def kernel(self, metric: Metric) -> Kernel:
         """The inner products of all cases with all training instances."""
         relevance = self.relevance(metric)
-        self.evidence.reused(metric.features)  # by the metrics to come
+        self.workspace.reused(metric.features)  # by the metrics to come
         key = ("kernel", self, metric.features, relevance.metric.preconditioner)
-        return self.evidence.once(key, lambda: _whole(relevance, self.cases))
+        return self.workspace.once(key, lambda: _whole(relevance, self.cases))
 
     def randomized(self, seed: int, label: str) -> "Trial":
         """The same cases before a model with freshly drawn parameters.
@@ -103,33 +103,33 @@ class Trial:
         With label "own" the cases carry the random model's predictions, with "shared" the trained one's.
         """
 
-        def evidence() -> Evidence:
-            model, train = self.evidence.model, self.evidence.train
+        def workspace() -> Workspace:
+            model, train = self.workspace.model, self.workspace.train
             drawn = model.randomized(seed)
             if self.fresh is not None:
                 with torch.random.fork_rng(devices=[]):
                     made = self.fresh(seed)
                 drawn = model.another(read(made).module, train)
-            return Evidence(drawn, train, self.evidence.shelf)
+            return Workspace(drawn, train, self.workspace.shelf)
 
         def trial() -> Trial:
-            random = self.evidence.once(("randomized", seed), evidence)
+            random = self.workspace.once(("randomized", seed), workspace)
             own = self.cases.relabelled(random.model.predicted(self.cases))
             return Trial(random, own if label == "own" else self.cases, self.truth)
 
-        return self.evidence.once(("randomized trial", self, seed, label), trial)
+        return self.workspace.once(("randomized trial", self, seed, label), trial)
 
     def merged(self, seed: int) -> "Trial":
         """The trial of a model trained on classes merged at random into two; the old are the subclasses."""
         if self.retrain is None:
             raise NotApplicable("No subclass labels were given, and no way to retrain on merged classes.")
-        classes, retrain = self.evidence.model.classes, self.retrain
+        classes, retrain = self.workspace.model.classes, self.retrain
         if classes < 3:
             raise NotApplicable("Merging two classes into two leaves no subclasses.")
-        loss = self.evidence.model.loss.merged()
+        loss = self.workspace.model.loss.merged()
 
         def trial() -> Trial:
-            train, groups = self.evidence.train, merge(classes, seed)
+            train, groups = self.workspace.train, merge(classes, seed)
             merged_train = train.relabelled(groups[train.labels])
             with torch.random.fork_rng(devices=[]):
                 model = retrain(merged_train, seed)
@@ -137,16 +137,16 @@ class Trial:
                 raise InputError(
                     f"retrain returned a {type(model).__name__}. Return the trained torch.nn.Module."
                 )
-            classifier = self.evidence.model.another(read(model).module, merged_train, loss)
+            classifier = self.workspace.model.another(read(model).module, merged_train, loss)
             test = self.cases.relabelled(groups[self.truth])
-            evidence = Evidence(classifier, merged_train, self.evidence.shelf)
-            return Trial._of(evidence, test, (train.labels, self.truth))
+            workspace = Workspace(classifier, merged_train, self.workspace.shelf)
+            return Trial._of(workspace, test, (train.labels, self.truth))
 
-        return self.evidence.once(("merged", self, seed), trial)
+        return self.workspace.once(("merged", self, seed), trial)
 
 
 def _whole(relevance: Relevance, cases: Examples) -> Kernel:
-    groups = relevance.evidence.groups(relevance.metric.features, cases)
+    groups = relevance.workspace.groups(relevance.metric.features, cases)
     return stacked([joined(list(relevance.kernels(group))) for group in groups])
 
 

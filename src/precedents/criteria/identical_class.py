@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from precedents.criteria._result import Result, chance_of_all, rate
 from precedents.criteria._trial import Trial
-from precedents.metric import Metric
-from precedents.ranking import checked_k, top_k
+from precedents.metrics.metric import Metric
+from precedents.metrics.ranking import checked_k, top_k
 from precedents.registry import written
 
 
@@ -18,7 +18,7 @@ class IdenticalClass:
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each case 1 or 0."""
-        train, predicted = trial.evidence.train, trial.cases.labels
+        train, predicted = trial.workspace.train, trial.cases.labels
         top = top_k([trial.scores(metric)], checked_k(self.k, len(train)))
         found = train.labels[top.indices]  # [m, k]
         successes = (found == predicted[:, None]).all(dim=1)

@@ -7,7 +7,7 @@ import torch
 from precedents.criteria._result import Result, rate
 from precedents.criteria._trial import Trial
 from precedents.errors import InputError, NotApplicable
-from precedents.metric import Metric
+from precedents.metrics.metric import Metric
 from precedents.registry import written
 
 ROUNDING = 1e-9  # relative to the row's largest score: an equal of the instance is not better than it
@@ -27,8 +27,8 @@ class IdenticalInstance:
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each instance asked about 1 or 0."""
-        train = trial.evidence.train
-        asked, places = trial.evidence.once(("own cases", self), lambda: self._asked(trial))
+        train = trial.workspace.train
+        asked, places = trial.workspace.once(("own cases", self), lambda: self._asked(trial))
         scores = asked.scores(metric)
         own = scores.gather(1, places[:, None])[:, 0]
         slack = ROUNDING * scores.abs().amax(dim=1)
@@ -36,14 +36,14 @@ class IdenticalInstance:
         return rate(written(self), ~better & ~own.isnan(), 1 / len(train), self.demand)
 
     def _asked(self, trial: Trial) -> tuple[Trial, torch.Tensor]:
-        train, model = trial.evidence.train, trial.evidence.model
+        train, model = trial.workspace.train, trial.workspace.model
         right = (model.predicted(train) == train.labels).nonzero().flatten()
         if not len(right):
             raise NotApplicable("The model predicts no training instance correctly.")
         order = torch.randperm(len(right), generator=torch.Generator().manual_seed(self.seed))
         places = right[order[: self.most]].sort().values
         cases = train.selected(places.tolist())
-        return Trial(trial.evidence, cases, cases.labels), places
+        return Trial(trial.workspace, cases, cases.labels), places
 
 
 identical_instance = IdenticalInstance()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from precedents.criteria._result import Result, chance_of_all, rate
 from precedents.criteria._trial import Trial
 from precedents.errors import NotApplicable
-from precedents.metric import Metric
-from precedents.ranking import checked_k, top_k
+from precedents.metrics.metric import Metric
+from precedents.metrics.ranking import checked_k, top_k
 from precedents.registry import written
 
 
@@ -32,7 +32,7 @@ class IdenticalSubclass:
         right = trial.cases.labels == trial.truth
         if not right.any():
             raise NotApplicable("The model predicts no case correctly.")
-        n = len(trial.evidence.train)
+        n = len(trial.workspace.train)
         wanted = case_subclasses[right]
         top = top_k([trial.scores(metric)[right]], checked_k(self.k, n))
         successes = (train_subclasses[top.indices] == wanted[:, None]).all(dim=1)

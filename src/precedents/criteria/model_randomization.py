@@ -13,7 +13,7 @@ from precedents.criteria._result import Result, Verdict, Z, bootstrap
 from precedents.criteria._spearman import spearman
 from precedents.criteria._trial import Trial
 from precedents.errors import InputError
-from precedents.metric import Metric
+from precedents.metrics.metric import Metric
 from precedents.registry import written
 
 Label = Literal["own", "shared"]

@@ -6,7 +6,7 @@ from time import perf_counter
 
 import torch
 
-from precedents.runtime.memory import readable
+from precedents.runtime.budget import readable
 from precedents.runtime.progress import duration
 
 

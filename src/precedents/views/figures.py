@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from precedents.views.sheet import AGREES, DISAGREES
+from precedents.views.gallery import AGREES, DISAGREES
 from precedents.views.shown import visible
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from precedents.views.figures import (
     grid,
     panelled,
 )
-from precedents.views.sheet import AGREES
+from precedents.views.gallery import AGREES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

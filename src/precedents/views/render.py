@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from precedents.data.inputs import Inputs, leaves
 from precedents.errors import InputError
-from precedents.inputs import Inputs, leaves
 from precedents.views.shown import CHANNELS, Channels, Render, channels_last, unit
 
 Words: TypeAlias = Sequence[str] | Mapping[int, str] | Callable[[list[int]], str] | Any

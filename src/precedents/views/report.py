@@ -10,8 +10,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from precedents.views import figures
-from precedents.views.beside import spreads
-from precedents.views.sheet import Cell
+from precedents.views.comparison import spreads
+from precedents.views.gallery import Cell
 from precedents.views.shown import visible
 from precedents.views.svg import inline
 from precedents.views.tiles import Album, Tile

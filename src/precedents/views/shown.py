@@ -14,7 +14,7 @@ from precedents.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from precedents.inputs import Inputs
+    from precedents.data.inputs import Inputs
 
 Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
@@ -33,7 +33,7 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
     """
     import torch
 
-    from precedents.inputs import leaves
+    from precedents.data.inputs import leaves
 
     value: Any = render(instance) if render is not None else next(leaves(instance))
     if isinstance(value, (str, Mapping)):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from precedents.views.beside import Column, compared, parts, sides
-from precedents.views.sheet import Cell
+from precedents.views.comparison import Column, compared, parts, sides
+from precedents.views.gallery import Cell
 from precedents.views.shown import Shown, as_png
 
 SMALL, LARGE = 72, 160  # pixels that a picture may have on its longer side, beside others and alone

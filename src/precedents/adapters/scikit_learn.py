@@ -1,0 +1,241 @@
+"""scikit-learn: fitted linear and perceptron classifiers, alone or at the end of a pipeline.
+
+What comes before the last step is done by the pipeline itself; the last step becomes a module in float64 with
+the probabilities of `predict_proba`. So the model's inputs, also those of the metrics on inputs, are the
+transformed features, while a person (and `render`) sees the rows as they were given. A search such as
+GridSearchCV is its best estimator.
+
+The loss of an instance is the cross entropy of the predicted probabilities, as for every model. The training's
+penalty, class weights and sample weights are no part of it. Weights do not change cosines of gradients. The
+Hessian is that of the mean loss without the penalty, and damping stands in its place. The penalty itself would
+add 1/(n C) to the diagonal for LogisticRegression, alpha for SGDClassifier (both twice for two classes, whose
+weights are here in two rows) and alpha/n for MLPClassifier, intercepts apart: this number over the mean
+absolute entry of the Hessian's diagonal, as InverseHessian(damping=...), is nearest to what was minimised.
+One-vs-rest classifiers minimised a loss for each class; here theirs, too, is the cross entropy of what they
+predict.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property, partial
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from precedents.adapters._adapter import Reading
+from precedents.adapters._containers import Frame, Matrix, Rows, is_sparse, rows_of
+from precedents.adapters._estimators import module_of
+from precedents.data.examples import Examples
+from precedents.errors import InputError
+
+SAME = 1e-6  # how far probabilities may be from those of predict_proba,
+SINGLE = 1e-3  # and where it computes in float32
+TRIED = 8  # instances for which they are compared
+UNDERFLOW = -700.0  # logits of one-vs-rest for which scikit-learn's own probabilities vanish
+
+
+def scikit_learn(model: Any) -> Reading | None:
+    """How a fitted estimator is read; nothing, if the model is not from scikit-learn."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if "sklearn" not in packages or isinstance(model, nn.Module):
+        return None
+    module = module_of(_opened(model)[1])
+    copy = deepcopy(model)  # so that the user's own may be fitted again
+    before, last = _opened(copy)
+    fitted = Fitted(copy, before, module, last.classes_.tolist())
+    return Reading(
+        module=fitted.module,
+        examples=fitted.examples,
+        cases=fitted.cases,
+        originals=fitted.originals,
+        numbered=partial(fitted.numbered, what="cases"),
+        classes=[str(name) for name in fitted.classes],
+        name=type(last).__name__,
+        render=fitted.render,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Transformed instances; sparse ones are made dense when they are read."""
+
+    matrix: Any  # [n, d], an array or a sparse matrix
+    rows: Rows  # what they were made from
+
+    def read(self, indices: Sequence[int]) -> Tensor:
+        """In float64."""
+        straight = isinstance(indices, range) and indices.step == 1
+        found = self.matrix[indices.start : indices.stop] if straight else self.matrix[list(indices)]  # type: ignore[attr-defined]
+        return torch.from_numpy(np.array(found.toarray() if is_sparse(found) else found, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted estimator: what is done to its inputs, and the module that decides."""
+
+    model: Any
+    before: Sequence[Any]  # transformers, in the order of their work
+    module: nn.Module
+    classes: Sequence[Any]
+
+    @property
+    def name(self) -> str:
+        """What it is called in errors."""
+        return type(self.model).__name__
+
+    @cached_property
+    def columns(self) -> Sequence[str] | None:
+        """The names of the columns that the model was fitted on, if it knows them."""
+        return _names(lambda: self.model.feature_names_in_)
+
+    @cached_property
+    def features(self) -> Sequence[str] | None:
+        """The names of what the module is fed, if the transformers know them."""
+        return _names(lambda: self.before[-1].get_feature_names_out()) if self.before else self.columns
+
+    def examples(self, data: Any, what: str) -> Examples:
+        """From a pair (X, y), as the estimator's own `fit` takes it."""
+        if isinstance(data, Examples):
+            return data
+        if not (isinstance(data, (tuple, list)) and len(data) == 2):
+            raise InputError(
+                f"The {what} is a {type(data).__name__}. Pass a pair (X, y): rows and their labels."
+            )
+        rows, labels = self._rows(data[0], what), self.numbered(data[1], what)
+        if len(labels) != len(rows):
+            raise InputError(
+                f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row."
+            )
+        source = self._transformed(rows, what)
+        self._check(source, what)
+        return Examples(source, labels, rows)
+
+    def cases(self, x: Any, train: Examples) -> tuple[Tensor, bool]:
+        """One row, text or dict, or several of them."""
+        rows, single = self._cases(x, train)
+        return self._transformed(rows, "cases").read(range(len(rows))), single
+
+    def originals(self, x: Any, train: Examples) -> Rows:
+        """The same as they were given."""
+        return self._cases(x, train)[0]
+
+    def numbered(self, labels: Any, what: str) -> Tensor:
+        """The places of the labels among the model's classes [n]."""
+        given = np.asarray(labels.tolist() if hasattr(labels, "tolist") else labels, dtype=object)
+        if given.ndim != 1:
+            raise InputError(
+                f"The labels of the {what} have the shape {given.shape}. Pass one label per row: a vector."
+            )
+        places = {name: place for place, name in enumerate(self.classes)}
+        found = [places.get(label) if isinstance(label, Hashable) else None for label in given.tolist()]
+        if None in found:
+            i = found.index(None)
+            raise InputError(
+                f"The label of row {i} of the {what} is {given[i]!r}, which the model was not fitted on. "
+                f"Its classes are: {', '.join(map(repr, self.classes))}."
+            )
+        return torch.tensor(found, dtype=torch.long)
+
+    def render(self, instance: Any) -> Any:
+        """A text as it is, anything else as values by column; of sparse rows those that are not zero."""
+        if isinstance(instance, (str, Mapping)):
+            return instance
+        if is_sparse(instance):
+            row, names = instance.tocoo(), _known(self.columns, instance.shape[1])
+            return {names[column]: value for column, value in zip(row.col, row.data.tolist(), strict=True)}
+        values = np.asarray(instance)
+        names = _known(self.features if isinstance(instance, Tensor) else self.columns, len(values))
+        return dict(zip(names, values.tolist(), strict=True))
+
+    def _rows(self, x: Any, what: str) -> Rows:
+        """With the names of the columns, where the model knows them and an array does not."""
+        rows = rows_of(x, what)
+        if isinstance(rows, Matrix) and self.columns is not None and rows.data.shape[1] == len(self.columns):
+            import pandas as pd
+
+            return Frame(pd.DataFrame(rows.data, columns=list(self.columns)))
+        return rows
+
+    def _cases(self, x: Any, train: Examples) -> tuple[Rows, bool]:
+        if isinstance(train.source, Features):
+            return train.source.rows.cases(x)
+        return self._rows(x, "cases"), False
+
+    def _transformed(self, rows: Rows, what: str) -> Features:
+        """What the last step of the pipeline receives."""
+        matrix = self._fed(rows.data, what)
+        if matrix.shape[0] != len(rows):
+            raise InputError(
+                f"The {self.name} makes {matrix.shape[0]} rows of the {len(rows)} of the {what}. "
+                "A vectorizer takes one column of texts, as frame['text'], not a whole frame."
+            )
+        return Features(matrix, rows)
+
+    def _fed(self, x: Any, what: str) -> Any:
+        from sklearn.utils import check_array
+
+        with self._taking(what):
+            for step in self.before:
+                x = step.transform(x)
+            return check_array(x, accept_sparse="csr")
+
+    @contextmanager
+    def _taking(self, what: str) -> Iterator[None]:
+        """What scikit-learn says of inputs that it cannot take becomes an error about them."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            said = shorten(str(error), 300) or type(error).__name__
+            raise InputError(f"The {self.name} cannot take the {what}: {said}") from error
+
+    def _check(self, source: Features, what: str) -> None:
+        """The first rows have the features that they have alone, and the probabilities of `predict_proba`."""
+        count = min(TRIED, len(source.rows))
+        with self._taking(what):
+            expected = np.asarray(self.model.predict_proba(source.rows.first(count)))
+        inputs, alone = source.read(range(count)), self._fed(source.rows.first(1), what)
+        off = (Features(alone, source.rows).read(range(1)) - inputs[:1]).abs()
+        if (off > 1e-4 * inputs[:1].abs() + 1e-6 * inputs[:1].abs().max()).any():
+            raise InputError(
+                "The pipeline gives a row other features alone than among others, so that a case has none of "
+                "its own. Use transformers that learn in fit and apply it in transform, as StandardScaler does."
+            )
+        with torch.no_grad():
+            logits = self.module(inputs)
+        vanished = logits.amax(dim=1) < UNDERFLOW
+        off = (logits.softmax(dim=1) - torch.tensor(expected, dtype=torch.double)).abs()[~vanished]
+        if not (off <= (SAME if expected.dtype == np.float64 else SINGLE)).all():
+            raise InputError(
+                f"The probabilities of {self.name}.predict_proba are not those that its parameters say: they "
+                f"differ by {float(off.max()):.1e}. Pass an estimator of scikit-learn as it was fitted."
+            )
+
+
+def _opened(model: Any) -> tuple[list[Any], Any]:
+    """The transformers of a pipeline and the estimator that decides."""
+    from sklearn.pipeline import Pipeline
+
+    if hasattr(model, "best_estimator_"):
+        return _opened(model.best_estimator_)
+    if not isinstance(model, Pipeline):
+        return [], model
+    before, last = _opened(model.steps[-1][1])
+    return [*([model[:-1]] if len(model.steps) > 1 else []), *before], last
+
+
+def _names(given: Callable[[], Any]) -> list[str] | None:
+    """What the function gives, if it can: not every transformer knows names."""
+    try:
+        return [str(name) for name in given()]
+    except (AttributeError, ValueError):  # scikit-learn's error for what is not fitted or has no names is both
+        return None
+
+
+def _known(names: Sequence[str] | None, width: int) -> Sequence[str]:
+    """The names, or numbers in their place."""
+    return names if names is not None and len(names) == width else [f"x{i}" for i in range(width)]

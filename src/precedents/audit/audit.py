@@ -1,0 +1,206 @@
+"""Audit: what was found of all metrics on one model; a value that prints, exports and reads itself back."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from precedents.audit.profile import Profile
+from precedents.audit.recommendation import Recommendation
+from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement
+from precedents.criteria._result import Result
+from precedents.criteria.identical_class import IdenticalClass
+from precedents.criteria.identical_subclass import IdenticalSubclass
+from precedents.errors import NotApplicable, StaleError, UnknownNameError
+from precedents.explain.cautions import Finding, hubs
+from precedents.metrics.paper import metric as metric_of
+from precedents.metrics.paper import name_of
+from precedents.metrics.workspace import Workspace
+from precedents.views.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Group
+
+    from precedents.views.report import Report
+
+COLUMNS = ["metric", "criterion", "value", "low", "high", "chance", "verdict", "reason"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case that is shown with its precedents."""
+
+    index: int
+    prediction: int
+    truth: int
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What was audited."""
+
+    train: int  # training instances
+    cases: int
+    classes: int
+    k: int
+    names: Sequence[str] | None  # of the classes
+    facts: Mapping[str, str]  # versions, fingerprints, settings
+
+    def name(self, label: int) -> str:
+        """The class's name, or its number."""
+        return str(label) if self.names is None else self.names[label]
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """All metrics by all criteria on one model, what they select besides, and which to use."""
+
+    scope: Scope
+    judgement: Judgement  # metrics by criteria
+    profiles: Mapping[str, Profile | Inapplicable]  # by metric
+    norms: Mapping[str, Sequence[float]]  # by kernel: of all training instances; none if it is indefinite
+    agreement: Mapping[str, Mapping[tuple[str, str], float]]  # by measure and pair of metrics
+    duplicates: Sequence[tuple[int, int]]  # cases and training instances with equal inputs
+    examples: Sequence[Case]
+    recommendation: Recommendation
+    costs: Mapping[str, float] = field(default_factory=dict)  # measured seconds for one more case, by metric
+    pictures: Mapping[tuple[str, int], Shown] = field(default_factory=dict, repr=False)  # of "case" or "train"
+    spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
+
+    @property
+    def metrics(self) -> list[str]:
+        """Their names."""
+        return list(self.profiles)
+
+    @property
+    def criteria(self) -> list[str]:
+        """Their texts."""
+        return list(dict.fromkeys(criterion for _, criterion in self.judgement.outcomes))
+
+    def __repr__(self) -> str:
+        count = f"{len(self.metrics)} metrics, {len(self.criteria)} criteria, {self.scope.cases} cases"
+        return f"Audit({count}, recommended: {self.recommendation.metric})"
+
+    def __getitem__(self, key: tuple[str, str]) -> Result | Inapplicable:
+        """The outcome of a metric by a criterion, both by name."""
+        return self.judgement[key]
+
+    def rate(self, metric: str) -> float:
+        """The least of a metric's success rates by its first precedent: identical class and subclass."""
+        name = self._known(metric)
+        rates = [
+            outcome.mean
+            for (own, criterion), outcome in self.judgement.outcomes.items()
+            if own == name and isinstance(outcome, Result) and _looks_at_the_first(criterion)
+        ]
+        if not rates:
+            raise NotApplicable(f"Neither identical_class nor identical_subclass has a result for {name}.")
+        return min(rates)
+
+    def failed(self, metric: str) -> list[str]:
+        """The criteria that a metric failed."""
+        name = self._known(metric)
+        every = self.judgement.outcomes.items()
+        return [c for (own, c), o in every if own == name and isinstance(o, Result) and o.verdict == "failed"]
+
+    def hubs(self, metric: str) -> dict[int, float]:
+        """The training instances that are hubs by a metric, with the share of the cases that they answer."""
+        profile = self.profiles[self._known(metric)]
+        if isinstance(profile, Inapplicable):
+            return {}
+        counts = {first.index: first.count for first in profile.firsts}
+        return hubs(counts, self.scope.cases, self.scope.classes)
+
+    def about(self, metric: str, workspace: Workspace) -> Finding:
+        """What an explainer should know of its metric; refuses another model or training set."""
+        parts = {"model": workspace.model.fingerprint(), "training set": workspace.train.fingerprint()}
+        for part, here in parts.items():
+            there = self.scope.facts[f"{part} fingerprint"]
+            if here != there:
+                raise StaleError(
+                    f"The audit is of another {part} ({there[:8]}, not {here[:8]}). "
+                    "Audit this one: precedents.audit(model, train, test)."
+                )
+        return Finding(self.hubs(metric), self.failed(metric))
+
+    @property
+    def cautions(self) -> list[str]:
+        """Sentences about what the criteria do not see."""
+        told = []
+        best = self.recommendation.metric
+        if best is not None and (found := self.hubs(best)):
+            index, share = next(iter(found.items()))
+            told.append(
+                f"Training instance #{index} is the first precedent of {share:.0%} of the cases: a hub."
+            )
+        if copies := {case for case, _ in self.duplicates}:
+            told.append(
+                f"{len(copies)} of {self.scope.cases} cases are copies of training instances, "
+                "whose precedents say little."
+            )
+        if failing := [name for name in self.metrics if self.failed(name)]:
+            which = "all metrics" if len(failing) == len(self.metrics) else ", ".join(failing)
+            told.append(f"Failing at least one criterion: {which}.")
+        return told
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas frame, one row per metric and criterion."""
+        return self.judgement.to_frame()[COLUMNS]
+
+    def __rich__(self) -> "Group":
+        from rich.console import Group
+        from rich.text import Text
+
+        told = [*self.recommendation.sentences, *self.cautions]
+        return Group(self.judgement.__rich__(), Text(""), *(Text(sentence) for sentence in told))
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(file=StringIO(), width=100, no_color=True)
+        console.print(self)
+        return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; nothing in them depends on time."""
+        from precedents.audit.json import plain
+
+        return plain(self)
+
+    def to_json(self) -> str:
+        """The same as JSON, valid against `audit/schema.json`; the same audit gives the same bytes."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Audit":
+        """The audit that `to_json` wrote; pictures and costs are not kept."""
+        from precedents.audit.json import read
+
+        return read(text)
+
+    def report(self, command: str = "") -> "Report":
+        """What the report page shows; `command` is what reproduces it."""
+        from precedents.audit.report import report
+
+        return report(self, command)
+
+    def to_html(self, command: str = "") -> str:
+        """One self-contained page."""
+        from precedents.views.report import html
+
+        return html(self.report(command))
+
+    def _known(self, metric: str) -> str:
+        name = name_of(metric_of(metric))
+        if name not in self.profiles:
+            raise UnknownNameError("metric of this audit", metric, self.metrics)
+        return name
+
+
+def _looks_at_the_first(criterion: str) -> bool:
+    if criterion.partition("(")[0] not in ("identical_class", "identical_subclass"):
+        return False
+    law = CRITERIA.read(criterion)
+    return isinstance(law, (IdenticalClass, IdenticalSubclass)) and law.k == 1

@@ -1,1 +1,0 @@
-"""Data sets, architectures and training of the paper's settings."""

@@ -1,0 +1,1 @@
+"""The user's module as we see it: outputs, loss, hidden layers, memory format."""

@@ -1,0 +1,369 @@
+"""Classifier: the user's module as the metrics see it: logits, hidden layers, parameters, fresh draws.
+
+It holds a copy of the module in eval mode, so the user's own comes back untouched whatever happens,
+and may be trained on without changing explanations that were asked for before.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from precedents.classifier.hidden_layers import Tap, Trace, flat, named, traced, watched
+from precedents.classifier.loss import CrossEntropy, Loss, formed, loss_of, refuse_probabilities
+from precedents.classifier.memory_format import laid_out, layout, store
+from precedents.classifier.outputs import Outputs, Place, outputs_of
+from precedents.data.examples import Batch, Examples, checked_range
+from precedents.data.examples import fingerprint as mark
+from precedents.data.inputs import Inputs, alone, between, count, fed, leaves, mapped, shapes
+from precedents.data.labels import REGRESSION
+from precedents.errors import InputError, NotApplicable, NumericalError
+from precedents.runtime.budget import FLOAT64, Budget
+from precedents.runtime.cache import Cache
+
+Vectorise = Callable[[Inputs], Tensor]
+HALF = (torch.float16, torch.bfloat16)
+TOGETHER = 512  # instances that go forward at once, at most,
+FORWARD = 2**28  # and bytes that their layers return
+MANY = 32  # instances whose one output lies within 0 and 1, if it is a probability
+
+DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
+
+
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+def gradients_on(work: Work) -> Work:
+    """Makes a function record gradients, whatever mode its caller is in."""
+    return torch.inference_mode(mode=False)(torch.enable_grad()(work))
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A trained network with `classes` outputs. Make one with `Classifier.of`."""
+
+    module: nn.Module  # our own copy, in eval mode
+    classes: int
+    taps: tuple[Tap, ...]  # the hidden layers, in the order of computation
+    head: str | None  # the name of the one Linear that holds all trainable parameters, if so
+    sample: Inputs = field(repr=False)  # the first instances, to try things on
+    vectorise: Vectorise | None = None
+    budget: Budget = field(default_factory=Budget)
+    last: str | None = None  # the name of the one Linear that returns the logits, if there is one
+    loss: Loss = field(default_factory=CrossEntropy)
+    outputs: Outputs = field(default_factory=Outputs)
+    kept: Cache = field(default_factory=Cache, init=False, repr=False)
+
+    @classmethod
+    @torch.inference_mode(mode=False)
+    def of(
+        cls,
+        module: nn.Module,
+        train: Examples,
+        *,
+        hidden: Sequence[str] | None = None,
+        vectorise: Vectorise | None = None,
+        memory: int | str | Budget | None = None,
+        loss: Any = None,
+        output: Place | None = None,
+    ) -> "Classifier":
+        """Learns the module's outputs and hidden layers from a first look at the training set.
+
+        `hidden` names the modules whose outputs are the hidden layers; without it they are what each
+        layer with a weight matrix receives from the ones before it, and the last states of recurrent ones.
+        `memory` is how much may be used, in bytes or as "2 GB"; half of what is free without it. `loss` is what
+        the module was trained with: cross entropy without it, or a loss of torch.nn with its weights and
+        smoothing, or a function of logits [b, classes] and labels [b] that gives losses [b]. `output` is the
+        key, attribute or position of the logits in what the module returns, where they are not found.
+        Weights of half precision are computed with in float32.
+        """
+        if not isinstance(module, nn.Module):
+            raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise InputError(
+                "The model is scripted: its layers cannot be seen. Pass the module it was made from."
+            )
+        copy = _copy(module).eval()
+        batch = train.take(train.largest)
+        draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
+        draft = replace(draft, outputs=formed(_first_output(draft, output), loss))
+        logits = laid_out(copy, lambda: draft.logits(batch.inputs), _first_look(draft, batch.inputs))
+        trace = traced(copy, lambda: draft.logits(batch.inputs))
+        last = _last(logits, trace, draft.outputs)
+        model = replace(
+            draft,
+            classes=logits.shape[1],
+            taps=named(copy, hidden) if hidden is not None else tuple(trace.hidden),
+            head=last if last is not None and _owns_all(copy, last) else None,
+            last=last,
+            loss=loss_of(loss, draft.outputs, logits),
+        )
+        if loss is None:
+            _refuse_probabilities(draft, train)
+        if draft.outputs.single and int(train.labels.max()) > 1:
+            raise InputError(
+                "The model has one output, which tells class 1 from class 0, but the training set has a label "
+                f"{int(train.labels.max())}. {REGRESSION}"
+            )
+        checked_range(train.labels, model.classes, "training set")
+        if hidden is not None:
+            model.hidden(batch.inputs)  # names that are wrong are found now
+        return model
+
+    @cached_property
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """The trainable parameters by name, shared ones once; having none is an error."""
+        found = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        if not found:
+            raise InputError(
+                "The model has no trainable parameters, so there are no gradients to compare. "
+                "Unfreeze some: model.requires_grad_(True). Or use a metric on hidden layers: cos_last."
+            )
+        return found
+
+    @property
+    def size(self) -> int:
+        """The number of trainable parameters."""
+        return sum(p.numel() for p in self.parameters.values())
+
+    @property
+    def number(self) -> int:
+        """The bytes of one number in the model's precision."""
+        return next((p.element_size() for p in self.module.parameters() if p.is_floating_point()), FLOAT64)
+
+    def placed(self, inputs: Inputs) -> Inputs:
+        """The inputs on the model's device, floating point ones in the model's precision."""
+        home = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
+
+        def moved(leaf: Tensor) -> Tensor:
+            leaf = leaf.clone() if leaf.is_inference() else leaf
+            return leaf.to(home) if leaf.is_floating_point() else leaf.to(home.device)
+
+        return mapped(moved, inputs)
+
+    def logits(self, inputs: Inputs) -> Tensor:
+        """The module's logits [b, classes]; the graph is kept if gradients are enabled."""
+        return self.outputs.logits(self.returned(inputs), count(inputs))
+
+    def returned(self, inputs: Inputs) -> Any:
+        """What the module returns, whatever it is."""
+        try:
+            return fed(self.module, self.placed(inputs))
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+            raise InputError(
+                f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
+                f"{_first_line(error)}"
+            ) from error
+
+    @torch.no_grad()
+    def finite_logits(self, batch: Batch) -> Tensor:
+        """Logits in float64; instances whose loss would be no number are named."""
+        return self.checked_logits(self.logits(batch.inputs), batch.indices)
+
+    @staticmethod
+    def checked_logits(logits: Tensor, indices: Sequence[int]) -> Tensor:
+        """The same of logits that are there already."""
+        logits = logits.double().cpu()
+        wrong = (~logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
+        if wrong:
+            named = ", ".join(f"#{indices[i]}" for i in wrong[:5]) + (" ..." if len(wrong) > 5 else "")
+            raise NumericalError(
+                f"The loss of {len(wrong)} instance(s) is not finite: {named}. "
+                "Look for NaN or infinite values in these inputs and in the weights."
+            )
+        return logits
+
+    def predicted(self, examples: Examples) -> Tensor:
+        """The class with the largest logit for each instance [n]."""
+        batches = examples.batches(self.at_once)
+        return torch.cat([self.finite_logits(batch).argmax(dim=1) for batch in batches])
+
+    @cached_property
+    def at_once(self) -> int:
+        """How many instances go forward together, so that what their layers return stays small."""
+        layers = {name for name, layer in self.module.named_modules() if name and not any(layer.children())}
+        numbers = 0
+
+        def note(tap: Tap, value: Any) -> None:
+            nonlocal numbers
+            numbers += value.numel() if tap.returned and isinstance(value, Tensor) else 0
+
+        with torch.no_grad(), watched(self.module, layers, note):
+            self.logits(self.sample)
+        each = max(1, numbers // count(self.sample)) * self.number  # bytes
+        return max(1, min(TOGETHER, FORWARD // each, self.budget.bytes // (8 * each)))
+
+    def vectors(self, inputs: Inputs) -> Tensor:
+        """The inputs as vectors [b, d]: flattened, or as `vectorise` says."""
+        if self.vectorise is not None:
+            return self.vectorise(inputs).double().flatten(1).cpu()
+        if any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in self.module.modules()):
+            raise NotApplicable(
+                "The inputs are token numbers, which are no vectors. Say how to count them: "
+                "vectorise=lambda tokens: torch.nn.functional.one_hot(tokens, words).sum(1)"
+            )
+        return torch.cat([leaf.double().flatten(1).cpu() for leaf in leaves(inputs)], dim=1)
+
+    def hidden(self, inputs: Inputs, last: bool = False) -> list[Tensor]:
+        """The hidden layers [b, d_i], flattened, in the order of computation; or the last of them alone."""
+        if not self.taps:
+            raise NotApplicable("The model is linear: it has no hidden layer.")
+        taps = self.taps[-1:] if last else self.taps
+        starts = range(0, count(inputs), self.at_once)
+        pieces = [self._hidden(between(inputs, start, start + self.at_once), taps) for start in starts]
+        return [torch.cat(layer) for layer in zip(*pieces, strict=True)]
+
+    @torch.no_grad()
+    def _hidden(self, inputs: Inputs, taps: Sequence[Tap]) -> list[Tensor]:
+        seen: dict[Tap, Any] = {}
+
+        def note(tap: Tap, value: Any) -> None:
+            if tap in taps:
+                seen[tap] = value
+
+        with watched(self.module, {tap.module for tap in taps}, note):
+            self.logits(inputs)
+        missing = [tap.module for tap in taps if tap not in seen]
+        if missing:
+            raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
+        return [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in taps]
+
+    @torch.no_grad()
+    def received(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What the Linear that returns the logits receives [b, d], and the logits [b, classes]; float64."""
+        assert self.last is not None
+        seen: dict[Tap, Any] = {}
+        with watched(self.module, {self.last}, seen.__setitem__):
+            logits = self.finite_logits(batch)
+        return seen[Tap(self.last, 0, returned=False)].double().cpu(), logits
+
+    def fingerprint(self) -> str:
+        """A text that differs when the architecture, a weight, a buffer, the loss or the output does."""
+        digest = blake2b(f"{self.module} {self.loss} {self.outputs}".encode(), digest_size=16)
+        for name, value in self.module.state_dict().items():
+            if isinstance(value, Tensor):
+                digest.update(f"{name} {value.dtype} ".encode() + mark(value, 0))
+        return digest.hexdigest()
+
+    def randomized(self, seed: int) -> "Classifier":
+        """The same architecture with a fresh draw of all parameters.
+
+        Each layer draws as its own `reset_parameters` does; a parameter whose owner has none is drawn
+        from a normal distribution with the mean and deviation that it has now.
+        """
+        copy = deepcopy(self.module)
+        store(copy, torch.contiguous_format)  # numbers are drawn in the order in which they are stored
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(DRAWS + seed)
+            for module in copy.modules():
+                reset = getattr(module, "reset_parameters", getattr(module, "_reset_parameters", None))
+                if callable(reset):
+                    reset()
+                    continue
+                for parameter in module.parameters(recurse=False):
+                    if parameter.numel() > 1:
+                        parameter.copy_(torch.randn(parameter.shape) * parameter.std() + parameter.mean())
+        store(copy, layout(self.module))
+        return replace(self, module=copy.eval())
+
+    def another(self, module: nn.Module, train: Examples, loss: Loss | None = None) -> "Classifier":
+        """A module of the same kind, looked at in the same way."""
+        made = Classifier.of(
+            module,
+            train,
+            vectorise=self.vectorise,
+            memory=self.budget,
+            loss=self.loss if loss is None else loss,
+            output=self.outputs.place,
+        )
+        return made.with_taps(self)
+
+    def with_taps(self, other: "Classifier") -> "Classifier":
+        """With the hidden layers of another classifier of the same architecture."""
+        known = {name for name, _ in self.module.named_modules()}
+        return replace(self, taps=other.taps) if {tap.module for tap in other.taps} <= known else self
+
+    def doubled(self) -> "Classifier":
+        """The same classifier in float64."""
+        return replace(self, module=deepcopy(self.module).double())
+
+
+def _copy(module: nn.Module) -> nn.Module:
+    """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            copy = deepcopy(_unwrapped(module))
+    except Exception as error:
+        raise InputError(
+            f"The model cannot be copied, and it is not touched otherwise: {_first_line(error)}. "
+            "Remove tensors with a graph, locks and open files from its attributes."
+        ) from error
+    for part in list(copy.modules()):
+        for name, child in part.named_children():
+            setattr(part, name, _unwrapped(child))
+    return copy.float() if any(p.dtype in HALF for p in copy.parameters()) else copy
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    inner = getattr(module, "_orig_mod", module)
+    return inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@torch.no_grad()
+def _first_output(model: Classifier, given: Place | None) -> Outputs:
+    """Where the logits of the first instances are."""
+    with torch.random.fork_rng(devices=[]):
+        return outputs_of(model.returned(model.sample), count(model.sample), given)
+
+
+@torch.no_grad()
+def _refuse_probabilities(model: Classifier, train: Examples) -> None:
+    single = model.outputs.single
+    few = train.take(range(min(len(train), MANY))).inputs if single else model.sample
+    logits = model.logits(few)
+    refuse_probabilities(logits[:, 1:] if single else logits)
+
+
+@torch.no_grad()
+def _first_look(model: Classifier, inputs: Inputs) -> Tensor:
+    """Logits of the first instances; refuses a model that is random or that mixes instances."""
+    with torch.random.fork_rng(devices=[]):
+        logits = model.logits(inputs)
+        again = model.logits(inputs)
+        try:
+            single = torch.cat([model.logits(alone(inputs, i)) for i in range(len(logits))])
+        except InputError:  # together they could be computed
+            single = logits + 1
+    if not torch.equal(logits.nan_to_num(), again.nan_to_num()):
+        raise InputError(
+            "The model gives different outputs for the same input in eval mode. Tie its randomness to "
+            "self.training: F.dropout(x, training=self.training)."
+        )
+    if not torch.allclose(logits, single, rtol=1e-3, atol=1e-5, equal_nan=True):
+        raise InputError(
+            "The model's output for an instance depends on the other instances of the batch. "
+            "Gradients per instance need BatchNorm with track_running_stats=True and the batch as first axis."
+        )
+    return logits
+
+
+def _last(logits: Tensor, trace: Trace, outputs: Outputs) -> str | None:
+    """The name of a Linear that is called once and returns the logits, or the one of two classes."""
+    names = [name for name, _ in trace.linear]
+    own = logits[:, 1:] if outputs.form == "logit" else logits
+    found = (name for name, value in trace.linear if torch.equal(value, own) and names.count(name) == 1)
+    return next(found, None)
+
+
+def _owns_all(module: nn.Module, name: str) -> bool:
+    own = {id(p) for p in module.get_submodule(name).parameters() if p.requires_grad}
+    return own == {id(p) for p in module.parameters() if p.requires_grad}

@@ -1,0 +1,295 @@
+"""The loss of one decision and its derivatives by the logits: cross entropy, or what a model was trained by."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from precedents.classifier.outputs import Outputs
+from precedents.errors import InputError, NotApplicable
+
+Function = Callable[[Tensor, Tensor], Tensor]  # logits [b, c], labels [b] -> losses [b]
+
+
+class Loss(Protocol):
+    """A function of an instance's logits and its label."""
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether it is -log p of the label, for the softmax p."""
+
+    def __call__(self, logits: Tensor, labels: Tensor, /) -> Tensor:
+        """The losses [b] of logits [b, c]; the graph is kept."""
+
+    def residuals(self, logits: Tensor, labels: Tensor, /) -> Tensor:
+        """The gradients [b, c] by the logits, float64."""
+
+    def curvature(self, logits: Tensor, labels: Tensor, k: int, /) -> Tensor:
+        """Row k [b, c] of the second derivatives by the logits, float64."""
+
+    def rank(self, classes: int, /) -> int:
+        """How many roots there are."""
+
+    def roots(self, logits: Tensor, labels: Tensor, /) -> list[Tensor]:
+        """Vectors [b, c], float64, whose outer products sum to the second derivatives."""
+
+    def merged(self) -> "Loss":
+        """The same loss for other classes."""
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Sum of -t log p over the classes: the label's t is one, less what smoothing spreads, times its weight."""
+
+    weight: tuple[float, ...] | None = None  # of each class
+    label_smoothing: float = 0.0
+
+    @property
+    def likelihood(self) -> bool:
+        """Without weights and smoothing."""
+        return self == CrossEntropy()
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """By torch's own."""
+        weight = None if self.weight is None else logits.new_tensor(self.weight)
+        smoothing = self.label_smoothing
+        return cross_entropy(
+            logits, labels.to(logits.device), weight, reduction="none", label_smoothing=smoothing
+        )
+
+    def __str__(self) -> str:
+        weight = [] if self.weight is None else [f"weight={list(self.weight)}"]
+        smoothing = [f"label_smoothing={self.label_smoothing}"] if self.label_smoothing else []
+        said = ", ".join(weight + smoothing)
+        return "cross entropy" + (f" with {said}" if said else "")
+
+    def residuals(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Sum(t) softmax - t; the entry of the label is minus the sum of the others, without cancellation."""
+        p, t = _softmax(logits), self._targets(logits, labels)
+        others = (t.sum(dim=1, keepdim=True) * p - t).scatter(1, labels[:, None], 0.0)
+        return others.scatter(1, labels[:, None], -others.sum(dim=1, keepdim=True))
+
+    def curvature(self, logits: Tensor, labels: Tensor, k: int) -> Tensor:
+        """Row k of sum(t) (diag p - p p^T)."""
+        p, mass = _softmax(logits), self._targets(logits, labels).sum(dim=1, keepdim=True)
+        own = torch.zeros_like(p)
+        own[:, k] = 1
+        return mass * p[:, k : k + 1] * (own - p)
+
+    def rank(self, classes: int) -> int:
+        """One less than there are classes."""
+        return classes - 1
+
+    def roots(self, logits: Tensor, labels: Tensor) -> list[Tensor]:
+        """The columns of the Cholesky factor of sum(t) (diag p - p p^T), without cancellation.
+
+        Column k spreads what class k takes from the later ones.
+        """
+        p, mass = _softmax(logits), self._targets(logits, labels).sum(dim=1)
+        tail = p.flip(1).cumsum(1).flip(1)  # tail[k] = p[k] + p[k + 1] + ...
+        columns = []
+        for k in range(p.shape[1] - 1):
+            rest = tail[:, k + 1 : k + 2]
+            column = torch.zeros_like(p)
+            column[:, k + 1 :] = torch.where(rest > 0, -p[:, k + 1 :] / rest, 0.0)
+            column[:, k] = 1
+            weight = torch.where(tail[:, k] > 0, p[:, k] * rest[:, 0] / tail[:, k], 0.0) * mass
+            columns.append(column * weight.sqrt()[:, None])
+        return columns
+
+    def merged(self) -> Loss:
+        """With the same smoothing; there are no weights for other classes."""
+        if self.weight is not None:
+            raise NotApplicable("The loss weighs the classes, and there are no weights for merged ones.")
+        return self
+
+    def _targets(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """T [b, c], float64."""
+        c, smoothing = logits.shape[1], self.label_smoothing
+        t = torch.full(logits.shape, smoothing / c, dtype=torch.double)
+        t.scatter_(1, labels[:, None], 1 - smoothing + smoothing / c)
+        return t if self.weight is None else t * torch.tensor(self.weight, dtype=torch.double)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenLoss:
+    """Any function of the logits and the labels; derivatives are by autograd, in float64 where it can."""
+
+    function: Function
+    precision: torch.dtype
+    device: torch.device
+    likelihood = False
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Of the function."""
+        asked = logits.to(self.device, self.precision)
+        return self.function(asked, labels.to(self.device)).to(logits)
+
+    def __str__(self) -> str:
+        return "given"
+
+    def residuals(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """By autograd."""
+        return self._first(logits, labels)[1].detach()
+
+    def curvature(self, logits: Tensor, labels: Tensor, k: int) -> Tensor:
+        """By autograd of the residuals; none where they are constant."""
+        given, first = self._first(logits, labels)
+        if not first.requires_grad:
+            return torch.zeros_like(first)
+        try:
+            return torch.autograd.grad(first[:, k].sum(), given, materialize_grads=True)[0]
+        except RuntimeError as error:
+            raise NotApplicable(
+                f"The given loss cannot be differentiated twice: {error}. Use a metric without a Hessian."
+            ) from error
+
+    def rank(self, classes: int) -> int:
+        """As many as there are classes."""
+        return classes
+
+    def roots(self, logits: Tensor, labels: Tensor) -> list[Tensor]:
+        """By eigenvectors; a loss that bends down somewhere has none."""
+        rows = [self.curvature(logits, labels, k) for k in range(logits.shape[1])]
+        values, vectors = torch.linalg.eigh(torch.stack(rows, dim=1))
+        if bool((values < -1e-6 * values.abs().max()).any()):
+            raise NotApplicable(
+                "The given loss is not convex in the logits, so it has no Gauss-Newton matrix. "
+                "Use the exact Hessian: hessian(kind=exact), or a Fisher metric."
+            )
+        return list((vectors * values.clamp(min=0).sqrt()[:, None]).unbind(dim=2))
+
+    def merged(self) -> Loss:
+        """The same function."""
+        return self
+
+    def _first(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of its own graph, and the derivatives by them, with a graph."""
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            given = logits.detach().double().cpu().clone().requires_grad_()
+            total = self(given, labels).sum()
+            first = torch.autograd.grad(total, given, create_graph=True, materialize_grads=True)[0]
+        return given, first
+
+
+def formed(outputs: Outputs, loss: Any) -> Outputs:
+    """The outputs as the loss takes them: nn.BCELoss takes probabilities."""
+    return replace(outputs, form="probability") if outputs.single and isinstance(loss, nn.BCELoss) else outputs
+
+
+def loss_of(given: Any, outputs: Outputs, logits: Tensor) -> Loss:
+    """The loss that was given, tried on the logits of some instances; without one, cross entropy."""
+    if given is None:
+        return CrossEntropy()
+    if isinstance(given, CrossEntropy):
+        return given
+    if isinstance(given, (nn.BCEWithLogitsLoss, nn.BCELoss)):
+        return _binary(given, outputs, logits.shape[1])
+    if isinstance(given, (nn.CrossEntropyLoss, nn.NLLLoss)):
+        return _of_classes(given, outputs, logits)
+    return _tried(given.function if isinstance(given, GivenLoss) else given, logits)
+
+
+def refuse_probabilities(values: Tensor) -> None:
+    """Probabilities [b, c] or [b, 1] are no logits: their cross entropy is not the model's loss."""
+    if not bool(((values >= 0) & (values <= 1)).all()):
+        return
+    if values.shape[1] == 1:
+        raise InputError(
+            f"The model's output for {len(values)} instances lies within 0 and 1, as probabilities do; a logit "
+            "is expected. Pass loss=nn.BCELoss() if it is a probability, loss=nn.BCEWithLogitsLoss() if not."
+        )
+    if bool(((values.sum(dim=1) - 1).abs() < 1e-3).all()):
+        raise InputError(
+            "The model returns probabilities: no output is negative and each row sums to 1. Logits are "
+            "expected, as the cross entropy of probabilities is not the loss that a softmax is trained with. "
+            "Leave the softmax out, or say what the loss is: loss=lambda p, y: nn.functional.nll_loss(p.log(), "
+            "y, reduction='none'); for a model that was trained by the cross entropy of its probabilities, "
+            "loss=nn.CrossEntropyLoss()."
+        )
+
+
+def _of_classes(given: nn.CrossEntropyLoss | nn.NLLLoss, outputs: Outputs, logits: Tensor) -> CrossEntropy:
+    name, c = type(given).__name__, logits.shape[1]
+    if outputs.single:
+        raise InputError(
+            f"{name} needs an output for each class, but the model has one output. Trained for two classes, "
+            "its loss is nn.BCEWithLogitsLoss(), and that is taken without loss=."
+        )
+    if isinstance(given, nn.NLLLoss) and not bool((logits.logsumexp(dim=1).abs() < 1e-3).all()):
+        raise InputError(
+            "NLLLoss takes log-probabilities, but the model's outputs are none: their exponentials do not "
+            "sum to 1. Leave loss= out, or pass nn.CrossEntropyLoss(), for a model that returns logits."
+        )
+    weight = None if given.weight is None else given.weight.double().tolist()
+    if weight is not None and len(weight) != c:
+        raise InputError(f"{name} has {len(weight)} weights, but the model has {c} outputs.")
+    return _weighed(weight, getattr(given, "label_smoothing", 0.0))  # of log-probabilities it is the same
+
+
+def _binary(given: nn.BCEWithLogitsLoss | nn.BCELoss, outputs: Outputs, c: int) -> CrossEntropy:
+    name = type(given).__name__
+    if not outputs.single:
+        raise InputError(
+            f"{name} of {c} outputs decides on {c} labels, each by itself: that is a multi-label model, and an "
+            "explanation is of one decision. Wrap the model so that it returns the one output in question, "
+            "[b], with that label, 0 or 1, as the class. For one label among several use CrossEntropyLoss."
+        )
+    sizes = [1.0 if part is None else part for part in (given.weight, getattr(given, "pos_weight", None))]
+    if any(isinstance(part, Tensor) and part.numel() != 1 for part in sizes):
+        raise InputError(f"{name} has weights for several outputs or instances; one output takes one weight.")
+    every, positive = map(float, sizes)
+    return _weighed([every, every * positive], 0.0)
+
+
+def _weighed(weight: list[float] | None, smoothing: float) -> CrossEntropy:
+    same = weight is None or all(each == 1 for each in weight)
+    return CrossEntropy(None if same or weight is None else tuple(weight), smoothing)
+
+
+def _tried(given: Any, logits: Tensor) -> GivenLoss:
+    """The function, if it gives each instance its own loss."""
+    what = (
+        "Pass nn.CrossEntropyLoss(), or a function of logits [b, classes] and labels [b] that gives losses [b]"
+    )
+    if not callable(given):
+        raise InputError(f"The loss is a {type(given).__name__}. {what}.")
+    function = _unreduced(given)
+    labels = torch.arange(len(logits)) % logits.shape[1]
+    failed: Exception | None = None
+    for precision in (torch.double, logits.dtype):
+        loss = GivenLoss(function, precision, logits.device)
+        try:
+            together = loss(logits, labels)
+            single = [loss(logits[i : i + 1], labels[i : i + 1]) for i in range(len(logits))]
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+            failed = error
+            continue
+        if together.shape != labels.shape or any(each.shape != (1,) for each in single):
+            raise InputError(
+                f"The loss gives {tuple(together.shape)} for {len(labels)} instances. {what}: reduction='none'."
+            )
+        if not torch.allclose(together, torch.cat(single), rtol=1e-3, atol=1e-6, equal_nan=True):
+            raise InputError(
+                "The loss of an instance depends on the other instances of the batch. " + what + "."
+            )
+        return loss
+    raise InputError(f"The loss cannot be computed: {failed}. {what}.") from failed
+
+
+def _unreduced(given: Any) -> Function:
+    """One loss for each instance: a module's own reduction is left out."""
+    if not isinstance(given, nn.Module):
+        return given
+    module = deepcopy(given).double()
+    if hasattr(module, "reduction"):
+        module.__dict__["reduction"] = "none"
+    return module
+
+
+def _softmax(logits: Tensor) -> Tensor:
+    return logits.double().softmax(dim=1)

@@ -1,8 +1,0 @@
-"""The paper's evaluation, ours beside the published numbers: runs, tables, figures and the comparison."""
-
-import sys
-from collections.abc import Callable
-
-from precedents.registry import Registry
-
-bench: Registry[Callable[..., None]] = Registry("command of bench", sys.modules[__name__])

@@ -1,0 +1,115 @@
+"""Second derivatives of the mean training loss, dense and in float64."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from precedents.classifier.classifier import Classifier, gradients_on
+from precedents.data.examples import Batch, Examples
+from precedents.errors import InputError
+from precedents.runtime.progress import tracked
+
+ROWS = 64  # of the matrix at a time
+
+
+@gradients_on
+def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor:
+    """The Hessian [p, p] of the mean loss, by differentiating its gradient entry by entry."""
+    model = twice_differentiable(model).doubled()
+    total = torch.zeros(model.size, model.size, dtype=torch.double)
+    starts = range(0, model.size, ROWS)
+    for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
+        with sdpa_kernel(SDPBackend.MATH):  # the other kinds of attention have no second derivative
+            gradient = _batch_gradient(model, batch) / len(train)
+            for start in starts:
+                total[start : start + ROWS] += _rows(model, gradient, start).cpu()
+    return (total + total.T) / 2
+
+
+def twice_differentiable(model: Classifier) -> Classifier:
+    """The model, if its loss has second derivatives."""
+    logits = model.logits(model.sample).detach().cpu()
+    model.loss.curvature(logits, torch.zeros(len(logits), dtype=torch.long), 0)
+    return model
+
+
+def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tensor:
+    """The Hessian [p, p] of a model whose trainable parameters are one Linear that gives the logits.
+
+    It is the mean of C ⊗ a a^T, for the second derivatives C of the loss by what the Linear returns, and for
+    what it receives, a.
+    """
+    if model.head is None:
+        raise InputError("The closed form is for models whose trainable parameters are one final Linear.")
+    head = model.module.get_submodule(model.head)
+    assert isinstance(head, nn.Linear)
+    c, d = head.out_features, head.in_features
+    first = model.classes - c  # one output for two classes is the second logit
+    total = torch.zeros(c, d + 1, c, d + 1, dtype=torch.double)
+    for batch in train.batches(size):
+        received, logits = _head_input(model, head, batch)
+        a = torch.cat([received, torch.ones(len(received), 1, dtype=torch.double)], dim=1)
+        for k in range(c):
+            row = model.loss.curvature(logits, batch.labels, first + k)[:, first:]
+            for j in range(k + 1):
+                total[k, :, j] += (a * row[:, j : j + 1]).T @ a / len(train)
+    for k in range(c):
+        for j in range(k):
+            total[j, :, k] = total[k, :, j].T
+    return _in_parameter_order(head, total)
+
+
+def _batch_gradient(model: Classifier, batch: Batch) -> Tensor:
+    """The gradient [p] of the batch's summed loss, with its graph."""
+    logits = model.logits(batch.inputs)
+    loss = model.loss(logits, batch.labels).sum()
+    parts = torch.autograd.grad(
+        loss, list(model.parameters.values()), create_graph=True, materialize_grads=True
+    )
+    return torch.cat([part.flatten() for part in parts])
+
+
+def _rows(model: Classifier, gradient: Tensor, start: int) -> Tensor:
+    """The derivatives [rows, p] of some consecutive entries of the gradient."""
+    stop = min(start + ROWS, len(gradient))
+    parameters = list(model.parameters.values())
+    units = torch.eye(len(gradient), device=gradient.device, dtype=gradient.dtype)[start:stop]
+    try:
+        parts = torch.autograd.grad(
+            gradient, parameters, units, retain_graph=True, is_grads_batched=True, materialize_grads=True
+        )
+        return torch.cat([part.flatten(1) for part in parts], dim=1)
+    except RuntimeError:  # an operation that vmap has no rule for
+        single = [
+            torch.autograd.grad(gradient, parameters, unit, retain_graph=True, materialize_grads=True)
+            for unit in units
+        ]
+        return torch.stack([torch.cat([part.flatten() for part in parts]) for parts in single])
+
+
+@torch.no_grad()
+def _head_input(model: Classifier, head: nn.Linear, batch: Batch) -> tuple[Tensor, Tensor]:
+    """What the head receives [b, d], and the logits [b, c], float64."""
+    received: list[Tensor] = []
+
+    def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+        received.extend([*args, *kwargs.values()])
+
+    handle = head.register_forward_pre_hook(before, with_kwargs=True)
+    try:
+        logits = model.finite_logits(batch)
+    finally:
+        handle.remove()
+    return received[0].double().cpu(), logits
+
+
+def _in_parameter_order(head: nn.Linear, blocks: Tensor) -> Tensor:
+    """From [c, d + 1, c, d + 1] to the order of the trainable parameters: the weight, then the bias."""
+    c, d = head.out_features, head.in_features
+    places = torch.arange(c * (d + 1)).reshape(c, d + 1)
+    order = []
+    for name, parameter in head.named_parameters():
+        if parameter.requires_grad:
+            order.append(places[:, :d].flatten() if name == "weight" else places[:, d])
+    keep = torch.cat(order)
+    return blocks.reshape(c * (d + 1), c * (d + 1))[keep][:, keep]

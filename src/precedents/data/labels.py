@@ -1,0 +1,157 @@
+"""Items: how what a dataset gives, one instance or a batch, is made of inputs and labels."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from precedents.data.inputs import Inputs, tensors
+from precedents.errors import InputError
+
+KEYS = ("label", "labels", "target", "targets", "y")  # what a label is called in an item
+ATTRIBUTES = ("targets", "labels")  # and all of them as an attribute of the dataset
+Place: TypeAlias = str | int | None  # a key of the items, a position in them; none: not in the items
+
+REGRESSION = (
+    "Classes are numbered 0, 1, ..., classes - 1. A regressor, which predicts quantities, decides on no class: "
+    "there is no decision to explain. Cut the quantity into classes and train a classifier on them."
+)
+SEVERAL = (
+    "Several labels at a time make a multi-label task, and an explanation is of one decision. If one of them "
+    "is set in each row, pass y.argmax(dim=1). Otherwise explain label j by itself: wrap the model so that it "
+    "returns its output [:, j], and pass the labels y[:, j]."
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where the label of an item is; the rest are the inputs."""
+
+    label: Place
+
+    def parts(self, item: Any, where: str) -> tuple[Any, Any]:
+        """The inputs and the label of an item; no label where items have none."""
+        if self.label is None:
+            return item, None
+        if isinstance(item, Mapping) and self.label in item:
+            return {key: value for key, value in item.items() if key != self.label}, item[self.label]
+        if isinstance(self.label, int) and _has_part(item, self.label):
+            place = range(len(item))[self.label]
+            rest = [part for i, part in enumerate(item) if i != place]
+            return rest[0] if len(rest) == 1 else tuple(rest), item[place]
+        raise InputError(f"{where} is {_described(item)}, without the label {self.label!r} of the first one.")
+
+
+def form_of(item: Any, labels: Any, dataset: Any, where: str) -> Form:
+    """The form of a set's items: as `labels` says, or a pair (x, y), or a dict with a label."""
+    if isinstance(labels, int) and _has_part(item, labels):
+        return Form(labels)
+    if isinstance(labels, str) and isinstance(item, Mapping) and labels in item:
+        return Form(labels)
+    pair = isinstance(item, (tuple, list)) and len(item) == 2
+    keys = [key for key in KEYS if key in item] if isinstance(item, Mapping) else []
+    apart = separate(dataset, labels) is not None
+    if pair and (labels is None or (apart and _is_label(item[1]))):
+        return Form(1)
+    if len(keys) == 1 and (labels is None or apart):
+        return Form(keys[0])
+    if apart:
+        return Form(None)
+    said = "" if labels is None else f" and without a label {labels!r}"
+    raise InputError(
+        f"{where} is {_described(item)}, not a pair (x, y){said}. Labels are needed: make each item (input, "
+        "class number), or say where the label is: Examples.of(data, labels='key'), labels=-1 for the last "
+        "part of each item, or labels=y for the class numbers themselves."
+    )
+
+
+def separate(dataset: Any, labels: Any) -> Any:
+    """Labels that are given by themselves: as a sequence, or as an attribute of the dataset."""
+    if labels is not None and not isinstance(labels, (str, int)):
+        return labels
+    names = ATTRIBUTES if labels is None else (labels,)
+    found = (getattr(dataset, name, None) for name in names if isinstance(name, str))
+    return next((each for each in found if each is not None and not callable(each)), None)
+
+
+def separate_from(form: Form, dataset: Any, labels: Any) -> Any:
+    """The same, unless the labels of the items are meant."""
+    meant = labels is None or (isinstance(labels, (str, int)) and labels == form.label)
+    return None if form.label is not None and meant else separate(dataset, labels)
+
+
+def numbers(x: Any, what: str) -> Inputs:
+    """A nest of tensors, or an error that says that `what` cannot become one."""
+    try:
+        return tensors(x)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(
+            f"{what} is a {type(x).__name__}, which is no tensor and cannot become one. "
+            "Convert it to tensors first, for example by a transform of the dataset."
+        ) from None
+
+
+def class_number(y: Any, where: str) -> int:
+    """The label of one item."""
+    if type(y) is int:
+        return y
+    label = torch.as_tensor(y) if isinstance(y, (float, Tensor)) or hasattr(y, "dtype") else None
+    if label is not None and label.numel() > 1:
+        raise InputError(f"The label of {where} has the shape {tuple(label.shape)}. {SEVERAL}")
+    if label is None or label.numel() == 0 or not _are_numbers(label):
+        raise InputError(f"The label of {where} is {y!r}. Labels must be whole class numbers. {REGRESSION}")
+    return int(label)
+
+
+def checked_labels(y: Any, count: int, what: str) -> Tensor:
+    """The labels of so many instances as an int64 vector, or an error that says what is wrong with them."""
+    if y is None:
+        raise InputError(f"The {what} has no labels. Pass a pair (inputs, labels).")
+    try:
+        labels = torch.as_tensor(y.to_numpy() if hasattr(y, "to_numpy") else y).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(
+            f"The labels of the {what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1."
+        ) from None
+    if labels.is_complex() or labels.dtype == torch.bool:
+        raise InputError(f"The labels of the {what} are {labels.dtype}; class numbers are integers: y.long().")
+    if labels.shape == (count, 1):
+        labels = labels[:, 0]
+    if labels.shape != (count,):
+        wrong = (
+            f"The labels of the {what} have the shape {tuple(labels.shape)}; {count} inputs need ({count},)."
+        )
+        raise InputError(f"{wrong} {SEVERAL}" if labels.ndim > 1 and len(labels) == count else wrong)
+    if not _are_numbers(labels):
+        i = int((~(labels.isfinite() & (labels == labels.trunc()))).nonzero()[0])
+        raise InputError(
+            f"The labels of the {what} are {labels.dtype}; class numbers are integers, but instance {i} has "
+            f"{float(labels[i])}. {REGRESSION}"
+        )
+    return labels.long()
+
+
+def _has_part(item: Any, place: int) -> bool:
+    return isinstance(item, (tuple, list)) and len(item) > 1 and -len(item) <= place < len(item)
+
+
+def _is_label(part: Any) -> bool:
+    """Whether the second part of a pair is its label, or those of a batch, and no second input."""
+    ndim = getattr(part, "ndim", 0 if isinstance(part, (int, float)) else 2)
+    return ndim == 0 or (ndim == 1 and not torch.as_tensor(part).is_floating_point())
+
+
+def _are_numbers(labels: Tensor) -> bool:
+    """Whether these are whole numbers; floating point ones are, as in the labels of a binary cross entropy."""
+    if labels.dtype == torch.bool or labels.is_complex():
+        return False
+    return not labels.is_floating_point() or bool((labels == labels.trunc()).all() and labels.isfinite().all())
+
+
+def _described(item: Any) -> str:
+    if isinstance(item, Mapping):
+        return f"a {type(item).__name__} with {', '.join(map(repr, item))}"
+    parts = f" of {len(item)} parts" if isinstance(item, Sequence) and not isinstance(item, str) else ""
+    return f"a {type(item).__name__}{parts}"

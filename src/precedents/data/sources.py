@@ -1,0 +1,309 @@
+"""Sources: where inputs are read from. Every reading of an instance gives the same values, or is an error."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from threading import RLock
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+
+from precedents.data.inputs import Inputs, bare, count, leaves, mapped, shapes, stacked
+from precedents.data.labels import Form, checked_labels, class_number, numbers
+from precedents.errors import InputError
+
+Chunk = tuple[Inputs, list[int]]  # instances with their labels
+MARK = 8  # bytes
+CHUNK = 256  # instances that are read before they are compared with their first reading
+
+
+class Source(Protocol):
+    """Where inputs are read from. One that is not in memory may say `streamed = True`: little is kept of it."""
+
+    def read(self, indices: Sequence[int]) -> Inputs:
+        """The inputs [b, ...] of these instances."""
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Inputs that are tensors already."""
+
+    inputs: Inputs
+
+    def read(self, indices: Sequence[int]) -> Inputs:
+        """Consecutive instances are a view, others a copy."""
+        if isinstance(indices, range) and indices.step == 1:
+            return mapped(lambda leaf: leaf[indices.start : indices.stop], self.inputs)
+        return mapped(lambda leaf: leaf[list(indices)], self.inputs)
+
+
+def marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:
+    """For each instance some bytes, which differ when its inputs, their shape or its label differ.
+
+    Padding is no part of an instance, where an attention mask says what that is.
+    """
+    if not (isinstance(inputs, dict) and "attention_mask" in inputs):
+        return _marks(inputs, labels)
+    alone = (mapped(lambda leaf: leaf[None], bare(inputs, i)) for i in range(len(labels)))
+    return [_marks(one, [label])[0] for one, label in zip(alone, labels, strict=True)]
+
+
+def _marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:
+    shape = [each[1:] for each in shapes(inputs)]
+    rows = [_bytes(leaf) for leaf in leaves(inputs)]
+    starts = {label: blake2b(str((label, shape)).encode(), digest_size=MARK) for label in set(labels)}
+    found = []
+    for i, label in enumerate(labels):
+        digest = starts[label].copy()
+        for row in rows:
+            digest.update(row[i])
+        found.append(digest.digest())
+    return found
+
+
+def _bytes(leaf: Tensor) -> Any:
+    """The bytes of each instance as a row of an array."""
+    leaf = leaf.detach().cpu().contiguous()
+    return leaf.reshape(len(leaf), leaf[0].numel()).view(torch.uint8).numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """What the instances were at their first reading."""
+
+    what: str
+    marks: bytearray = field(default_factory=bytearray, repr=False)
+    seen: bytearray = field(default_factory=bytearray, repr=False)  # a byte for each instance that was read
+    shapes: list[list[tuple[int, ...]]] = field(default_factory=list)  # of the first instance that was read
+
+    def compare(self, indices: Sequence[int], inputs: Inputs, labels: Sequence[int]) -> None:
+        """Notes instances that are read for the first time; others must be what they were."""
+        for i, mark in zip(indices, marks(inputs, labels), strict=True):
+            if i >= len(self.seen):
+                room = i + 1 - len(self.seen)
+                self.seen.extend(bytes(room))
+                self.marks.extend(bytes(room * MARK))
+            place = slice(i * MARK, (i + 1) * MARK)
+            if self.seen[i] and self.marks[place] != mark:
+                raise self.changed(i)
+            self.seen[i], self.marks[place] = 1, mark
+
+    def shaped(self, i: int, inputs: Inputs) -> None:
+        """Refuses an instance of another shape than the first."""
+        found = shapes(inputs)
+        if not self.shapes:
+            self.shapes.append(found)
+        if found != self.shapes[0]:
+            raise InputError(
+                f"Instance {i} of the {self.what} has the shape {found}, instance 0 has {self.shapes[0]}. "
+                "Pad or crop the inputs to one shape."
+            )
+
+    def changed(self, i: int) -> InputError:
+        """That a second reading gave something else."""
+        return InputError(
+            f"Instance {i} of the dataset differs at its second reading. Explanations cite "
+            "training instances by index, so the dataset must give the same values each time: "
+            "switch off shuffling, random augmentation and dropout of its inputs."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FromDataset:
+    """Inputs of a map-style dataset, read when needed."""
+
+    dataset: Any
+    form: Form
+    readings: Readings
+    known: Tensor | None = field(default=None, repr=False)  # labels that those of the items must equal
+    streamed = True
+
+    def read(self, indices: Sequence[int]) -> Inputs:
+        """The instances one by one."""
+        return self.labelled(indices)[0]
+
+    def labelled(self, indices: Sequence[int]) -> Chunk:
+        """With their labels; 0 where items have none."""
+        pieces, labels = [], []
+        for start in range(0, len(indices), CHUNK):
+            chunk = indices[start : start + CHUNK]
+            inputs, own = _instances((self.dataset[i] for i in chunk), chunk, self.form, self.readings)
+            self._agree(chunk, own)
+            self.readings.compare(chunk, inputs, own)
+            pieces.append(inputs)
+            labels += own
+        return joined(pieces), labels
+
+    def first_pass(self) -> list[int]:
+        """The labels of all instances, which are read for the first time."""
+        every = range(len(self.dataset))
+        chunks = (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
+        return [label for chunk in chunks for label in self.labelled(chunk)[1]]
+
+    def _agree(self, indices: Sequence[int], labels: Sequence[int]) -> None:
+        if self.known is None or self.form.label is None:
+            return
+        for i, label in zip(indices, labels, strict=True):
+            if label != int(self.known[i]):
+                raise InputError(
+                    f"Item {i} of the {self.readings.what} has the label {label}, but the labels that were "
+                    f"named say {int(self.known[i])}. Leave labels= out, and those of the items are taken."
+                )
+
+
+def _instances(items: Any, places: Sequence[int], form: Form, readings: Readings) -> tuple[Inputs, list[int]]:
+    """Items that are instances, as one batch; the label is 0 where items have none."""
+    found, labels = [], []
+    for i, item in zip(places, items, strict=False):
+        x, y = form.parts(item, f"Item {i} of the {readings.what}")
+        inputs = numbers(x, f"The input of item {i}")
+        readings.shaped(i, inputs)
+        found.append(inputs)
+        labels.append(0 if form.label is None else class_number(y, f"item {i}"))
+    return stacked(found), labels
+
+
+def joined(pieces: Sequence[Inputs]) -> Inputs:
+    """Consecutive batches as one."""
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first
+    if isinstance(first, dict):
+        return {key: joined([piece[key] for piece in pieces]) for key in first}  # type: ignore[index, call-overload]
+    if isinstance(first, tuple):
+        return tuple(joined([piece[i] for piece in pieces]) for i in range(len(first)))  # type: ignore[index]
+    return torch.cat(pieces)  # type: ignore[arg-type]
+
+
+class Streamed:
+    """Instances that come in an order of their own: read from the first to the last; going back starts anew.
+
+    A set that can also give an instance by its number says so by `pick`.
+    """
+
+    streamed = True
+
+    def __init__(
+        self,
+        chunks: Callable[[], Iterator[Chunk]],
+        readings: Readings,
+        pick: Callable[[Sequence[int]], Chunk] | None = None,
+    ) -> None:
+        self._chunks, self._readings, self._pick = chunks, readings, pick
+        self._iterator: Iterator[Chunk] | None = None
+        self._places = range(0)  # of the chunk that was read last,
+        self._held: Inputs | None = None  # and what it is
+        self._lock = RLock()
+
+    def first_pass(self) -> list[int]:
+        """The labels of all instances, which are read for the first time."""
+        labels: list[int] = []
+        for inputs, own in self._chunks():
+            self._readings.compare(range(len(labels), len(labels) + len(own)), inputs, own)
+            labels += own
+        return labels
+
+    def read(self, indices: Sequence[int]) -> Inputs:
+        """Going on from where the stream is, or from its beginning if that has gone by."""
+        if self._pick is not None and not isinstance(indices, range):
+            inputs, labels = self._pick(indices)
+            self._readings.compare(indices, inputs, labels)
+            return inputs
+        wanted = sorted(set(indices))
+        pieces = []
+        with self._lock:
+            if wanted[0] < self._places.start or self._held is None:
+                self._restart()
+            while wanted:
+                here = [i - self._places.start for i in wanted if i < self._places.stop]
+                if here:
+                    rows = slice(here[0], here[-1] + 1) if len(here) == here[-1] - here[0] + 1 else here
+                    pieces.append(mapped(lambda leaf, rows=rows: leaf[rows], self._held))  # type: ignore[misc, arg-type]
+                    wanted = wanted[len(here) :]
+                if wanted:
+                    self._advance()
+        found, order = joined(pieces), sorted(set(indices))
+        if list(indices) == order:
+            return found
+        places = {i: place for place, i in enumerate(order)}
+        return mapped(lambda leaf: leaf[[places[i] for i in indices]], found)
+
+    def _restart(self) -> None:
+        self._iterator, self._held, self._places = self._chunks(), None, range(0)
+        self._advance()
+
+    def _advance(self) -> None:
+        """To the next chunk; after the last one nothing is kept open."""
+        start = self._places.stop
+        chunk = next(self._iterator, None) if self._iterator is not None else None
+        if chunk is None:
+            raise self._readings.changed(start)
+        inputs, labels = chunk
+        places = range(start, start + len(labels))
+        self._readings.compare(places, inputs, labels)
+        self._held, self._places = inputs, places
+        if self._places.stop >= len(self._readings.seen):
+            self._iterator = None
+
+
+def from_iterable(items: Any, form: Form, readings: Readings) -> Streamed:
+    """A set that can only be gone through: of instances, or of batches of them."""
+    batched = isinstance(items, DataLoader) and items.batch_sampler is not None
+
+    def chunks() -> Iterator[Chunk]:
+        with torch.random.fork_rng(devices=[]):  # loaders draw a seed for their workers
+            iterator = iter(items)
+        start = 0
+        for first in iterator:
+            if batched or _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
+                chunk = batch_of(first, start, form, readings)
+            else:
+                several = [first, *islice(iterator, CHUNK - 1)]
+                chunk = _instances(several, range(start, start + len(several)), form, readings)
+            start += len(chunk[1])
+            yield chunk
+
+    return Streamed(chunks, readings, _picked(items, form, readings))
+
+
+def _picked(items: Any, form: Form, readings: Readings) -> Callable[[Sequence[int]], Chunk] | None:
+    """How instances are read by their numbers from a loader that takes a map-style dataset in its order."""
+    if not isinstance(items, DataLoader) or type(items.batch_sampler) is not BatchSampler:
+        return None
+    if not isinstance(items.batch_sampler.sampler, SequentialSampler):
+        return None
+    return lambda indices: batch_of(items.collate_fn([items.dataset[i] for i in indices]), 0, form, readings)
+
+
+def batch_of(batch: Any, start: int, form: Form, readings: Readings) -> Chunk:
+    """A batch of a loader, whose first instance has this number."""
+    where = f"The batch from instance {start} of the {readings.what}"
+    x, y = form.parts(batch, where)
+    inputs = numbers(_untied(x), f"The input of the batch from instance {start}")
+    counts = {shape[0] if shape else 0 for shape in shapes(inputs)}
+    if len(counts) != 1 or 0 in counts:
+        raise InputError(f"{where} has inputs of different lengths: {sorted(counts)}.")
+    readings.shaped(start, mapped(lambda leaf: leaf[0], inputs))
+    b = counts.pop()
+    return inputs, [0] * b if form.label is None else checked_labels(y, b, readings.what).tolist()
+
+
+def _untied(value: Any) -> Any:
+    """Lists of tensors, as loaders make them of tuples, as tuples again; lists of numbers as they are."""
+    if isinstance(value, dict):
+        return {key: _untied(part) for key, part in value.items()}
+    return tuple(map(_untied, value)) if isinstance(value, list) and _holds(value) else value
+
+
+def _holds(value: Any) -> bool:
+    """Whether there is a tensor in a nest of lists."""
+    return isinstance(value, Tensor) or (isinstance(value, list) and any(map(_holds, value)))
+
+
+def _is_batch(x: Any, y: Any) -> bool:
+    """Whether there are several labels, for as many inputs."""
+    several = isinstance(y, (list, tuple)) or getattr(y, "ndim", 0) > 0
+    return several and len(y) == count(numbers(_untied(x), "The input"))

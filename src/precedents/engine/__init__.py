@@ -1,1 +1,0 @@
-"""How gradients and curvature are computed."""

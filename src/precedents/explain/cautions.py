@@ -1,0 +1,66 @@
+"""What speaks against a precedent: it answers many cases, is very long, or is the case itself.
+
+hub             the first precedent of at least three cases, and of at least half as many as a class has on
+                average; judged over 20 cases or more.
+outlying norm   longer than 99% of the training instances, and than three times their median, under M^-1.
+duplicate       its input is the case's own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from precedents.metrics.workspace import Workspace
+
+ANOTHER, HUB, NORM, DUPLICATE = "another class", "hub", "outlying norm", "duplicate of the case"
+ENOUGH = 20  # cases that hubs are judged over
+LEAST = 3  # cases that a hub answers
+HIGH = 0.99  # the quantile of the lengths above which one is outlying
+TIMES = 3  # and how many medians it must exceed
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of a metric on this model and training set."""
+
+    hubs: Mapping[int, float] = field(default_factory=dict)  # by training instance: the share of cases
+    failed: Sequence[str] = ()  # criteria
+
+
+class Findings(Protocol):
+    """What an audit knows."""
+
+    def about(self, metric: str, workspace: Workspace) -> Finding:
+        """The finding on a metric; refuses workspace that is not what was audited."""
+
+
+def counted(firsts: Iterable[int]) -> dict[int, int]:
+    """How many cases each training instance is the first precedent of: most first, then by index."""
+    return dict(sorted(Counter(firsts).items(), key=lambda item: (-item[1], item[0])))
+
+
+def hubs(counts: Mapping[int, int], cases: int, classes: int) -> dict[int, float]:
+    """The training instances that are hubs, with the share of the cases that they answer."""
+    least = max(LEAST, cases / (2 * classes))
+    return {i: count / cases for i, count in counts.items() if cases >= ENOUGH and count >= least}
+
+
+def outlying(lengths: Tensor) -> Tensor:
+    """Which of the lengths [n] are outlying; of those that are no number, none is."""
+    known = lengths[lengths.isfinite()]
+    if not len(known):
+        return torch.zeros(len(lengths), dtype=torch.bool)
+    ordered = known.sort().values
+    return lengths > max(_quantile(ordered, HIGH), TIMES * _quantile(ordered, 0.5))
+
+
+def _quantile(ordered: Tensor, share: float) -> float:
+    """With the nearest two mixed; `torch.quantile` refuses long vectors."""
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return float(ordered[low] + (place - low) * (ordered[high] - ordered[low]))

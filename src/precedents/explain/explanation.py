@@ -1,0 +1,217 @@
+"""Explanation: cases with the training instances that are their precedents, to print, plot and export."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from precedents.data.inputs import Inputs, bare, mapped
+from precedents.explain.cautions import ANOTHER
+from precedents.explain.decomposition import Parts
+from precedents.metrics.ranking import TopK
+from precedents.views.comparison import WIDTH, beginning, line
+from precedents.views.gallery import Cell, Strip, figure, page
+from precedents.views.shown import Render, Shown, scores, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Precedent:
+    """A training instance offered as workspace."""
+
+    rank: int  # from 1
+    index: int  # its place in the training set
+    label: int
+    score: float
+    agrees: bool  # whether its class is the predicted one
+    percentile: float  # how many percent of the training instances have a lower score
+    cautions: tuple[str, ...] = ()  # what speaks against it, as `caution` says
+    residual_cosine: float | None = None  # for Grad-Cos: the part of the residuals at the last layer,
+    feature_cosine: float | None = None  # and the part of what that layer receives
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why these cases were predicted as they were: for each, the most relevant training instances."""
+
+    metric: str
+    predictions: Tensor  # [m], or the labels that were given instead
+    top: TopK  # indices and scores [m, k]
+    labels: Tensor  # [m, k], of the precedents
+    cases: Inputs = field(repr=False)  # [m, ...]
+    precedents_inputs: Inputs = field(repr=False)  # [m, k, ...]
+    percentiles: Tensor  # [m, k]
+    flags: Sequence[Sequence[Sequence[str]]] = field(repr=False)  # for each case and precedent its cautions
+    parts: Parts | None = field(default=None, repr=False)
+    warnings: Sequence[str] = ()  # sentences about the metric
+    classes: Sequence[str] | None = None
+    render: Render | None = field(default=None, repr=False)
+    originals: tuple[Sequence[Any], Sequence[Sequence[Any]]] | None = field(default=None, repr=False)  # of both
+    numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
+    spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
+    given: bool = False  # whether the cases' labels were given, as if they had been predicted
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def __getitem__(self, case: int) -> "Explanation":
+        """The explanation of one of the cases."""
+        if not -len(self) <= case < len(self):
+            raise IndexError(f"There is no case {case} among {len(self)}.")
+        i = range(len(self))[case]
+        one = slice(i, i + 1)
+        return replace(
+            self,
+            predictions=self.predictions[one],
+            top=TopK(self.top.indices[one], self.top.scores[one]),
+            labels=self.labels[one],
+            cases=mapped(lambda leaf: leaf[one], self.cases),
+            precedents_inputs=mapped(lambda leaf: leaf[one], self.precedents_inputs),
+            percentiles=self.percentiles[one],
+            flags=self.flags[one],
+            parts=None if self.parts is None else self.parts.of_cases(one),
+            originals=None if self.originals is None else (self.originals[0][one], self.originals[1][one]),
+            numbers=self.numbers[one],
+        )
+
+    def __iter__(self) -> Iterator["Explanation"]:
+        return (self[i] for i in range(len(self)))
+
+    def precedents(self, case: int = 0) -> list[Precedent]:
+        """The precedents of a case, most relevant first."""
+        found, predicted = self.top.indices[case].tolist(), int(self.predictions[case])
+        none = [None] * len(found)
+        rows = zip(
+            range(1, len(found) + 1),
+            found,
+            self.labels[case].tolist(),
+            self.top.scores[case].tolist(),
+            (self.labels[case] == predicted).tolist(),
+            self.percentiles[case].tolist(),
+            map(tuple, self.flags[case]),
+            none if self.parts is None else self.parts.residual[case].tolist(),
+            none if self.parts is None else self.parts.feature[case].tolist(),
+            strict=True,
+        )
+        return [Precedent(*row) for row in rows]
+
+    def name(self, label: int) -> str:
+        """The class's name, or its number."""
+        return str(label) if self.classes is None else str(self.classes[label])
+
+    def number(self, case: int) -> int:
+        """What the case at this place is called."""
+        return self.numbers[case] if self.numbers else case
+
+    def _label(self, case: int) -> str:
+        return f"{'taken for' if self.given else 'predicted'} {self.name(int(self.predictions[case]))}"
+
+    def __str__(self) -> str:
+        return "\n".join([*(self._sentence(case) for case in range(len(self))), *self.warnings])
+
+    def _sentence(self, case: int) -> str:
+        which = f"case {self.number(case)}: " if len(self) > 1 or self.numbers else ""
+        found = self.precedents(case)
+        places = max(len(str(p.index)) for p in found)
+        names = max(len(self.name(p.label)) for p in found)
+        asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
+        about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
+        lines = [f"{which}{self._label(case)}{about}, because of"]
+        for p, score in zip(found, scores([p.score for p in found]), strict=True):
+            lines.append(
+                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {score}  "
+                f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+                + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
+            )
+            said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
+            lines += [] if said is None else [" " * (places + 5) + said]
+        return "\n".join(lines)
+
+    def _shown(self, case: int, rank: int = 0) -> Shown:
+        """What a person sees of a case, or of its precedent of this rank."""
+        return shown(self._seen(case, rank), self.render)
+
+    def _seen(self, case: int, rank: int) -> Any:
+        """The same as its owner has it, or else as the model is fed it."""
+        if self.originals is not None:
+            return self.originals[1][case][rank - 1] if rank else self.originals[0][case]
+        if rank:
+            return bare(mapped(lambda leaf: leaf[case], self.precedents_inputs), rank - 1)
+        return bare(self.cases, case)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: the metric, and for each case its prediction and its precedents."""
+        return {
+            "metric": self.metric,
+            "labels": "given" if self.given else "predicted",
+            "warnings": list(self.warnings),
+            "cases": [
+                {
+                    "case": self.number(case),
+                    "prediction": self._plain(int(self.predictions[case])),
+                    "precedents": [
+                        asdict(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
+                        for p in self.precedents(case)
+                    ],
+                }
+                for case in range(len(self))
+            ],
+        }
+
+    def _plain(self, label: int) -> int | str:
+        return label if self.classes is None else self.name(label)
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas frame, one row per case and precedent."""
+        import pandas as pd
+
+        columns = ["case", "prediction", "rank", "index", "label", "score", "percentile", "cautions"]
+        rows = [
+            {
+                "case": self.number(case),
+                "prediction": self._plain(int(self.predictions[case])),
+                **asdict(p),
+                "label": self._plain(p.label),
+                "cautions": ", ".join(p.cautions),
+            }
+            for case in range(len(self))
+            for p in self.precedents(case)
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+    def plot(self) -> "Figure":
+        """The cases and their precedents side by side, as a matplotlib figure."""
+        return figure(self._strips(), self._heading())
+
+    def to_html(self) -> str:
+        """The same as an HTML fragment, which notebooks show by themselves; everything in it is escaped."""
+        return page(self._strips(), self._heading())
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def _heading(self) -> str:
+        return "\n".join([f"precedents by {self.metric}", *self.warnings])
+
+    def _strips(self) -> list[Strip]:
+        return [self._strip(case) for case in range(len(self))]
+
+    def _strip(self, case: int) -> Strip:
+        cells = []
+        found = self.precedents(case)
+        for p, score in zip(found, scores([p.score for p in found]), strict=True):
+            marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
+            title = "\n".join([f"#{p.index} {self.name(p.label)}", score, *marked])
+            cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
+        asked = Cell(f"case {self.number(case)}\n{self._label(case)}", self._shown(case))
+        return Strip(asked, cells, self.spread)

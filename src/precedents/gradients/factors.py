@@ -1,0 +1,241 @@
+"""Parts: the gradients of one parameter for each of b instances, formed or as the factors they are made of.
+
+Inner products of factored gradients need no forming: that of two outer products is the product of the
+inner products of their factors, and rows of a table that only one of two instances has used add nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from precedents.runtime.buffers import BUFFERS
+
+OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
+LARGE = 2**16  # numbers of a gradient from which on it is faster to form it in its place than to copy it
+FORMING = 1.25  # what a formed product costs with the forming and holding of the gradients
+GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
+
+Self = TypeVar("Self", bound="Factored")
+
+
+class Part(Protocol):
+    """Gradients of one parameter."""
+
+    @property
+    def parameter(self) -> Tensor:
+        """The parameter they belong to."""
+
+    def __len__(self) -> int:
+        """How many instances there are."""
+
+    def formed(self) -> Tensor:
+        """The gradients [b, *shape of the parameter]."""
+
+    def form(self, target: Tensor) -> None:
+        """Writes the gradients to a target [b, numbers of the parameter]."""
+
+
+class Factored(Part, Protocol):
+    """Gradients of one parameter that need not be formed to be multiplied."""
+
+    @property
+    def pays(self) -> bool:
+        """Whether inner products cost fewer operations by factors than by formed gradients."""
+
+    @property
+    def held(self) -> int:
+        """How many numbers the factors of one gradient are."""
+
+    def products(self: Self, other: Self) -> Tensor:
+        """Inner products [b, b'] with the gradients of other instances."""
+
+    def squares(self) -> Tensor:
+        """Squared lengths [b]."""
+
+    def changed(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
+        """With each of its tensors changed, all of which have the instances as their first axis."""
+
+    def joined(self: Self, others: Sequence[Self]) -> Self:
+        """With the instances of others after its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Gradients as they are."""
+
+    parameter: Tensor
+    values: Tensor  # [b, *shape]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def formed(self) -> Tensor:
+        """The values."""
+        return self.values
+
+    def form(self, target: Tensor) -> None:
+        """A copy of the values."""
+        target.copy_(self.values.reshape(target.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    """The gradient of a matrix [o, i] as a sum over positions of outer products."""
+
+    parameter: Tensor  # [o, i], or with more axes of length one
+    left: Tensor  # [b, t, o]
+    right: Tensor  # [b, t, i]
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def pays(self) -> bool:
+        """By counting: t t (o + i) against o i multiplications for each pair of instances, and the forming."""
+        t, o, i = self.left.shape[1], self.left.shape[2], self.right.shape[2]
+        return t * t * (o + i) + OVERHEAD < FORMING * o * i
+
+    @property
+    def held(self) -> int:
+        """T (o + i)."""
+        return self.left.shape[1] * (self.left.shape[2] + self.right.shape[2])
+
+    def formed(self) -> Tensor:
+        """The sums of outer products."""
+        return torch.bmm(self.left.transpose(1, 2), self.right).reshape(-1, *self.parameter.shape)
+
+    def form(self, target: Tensor) -> None:
+        """The same; a large one goes to its place at once."""
+        left = self.left.transpose(1, 2)
+        place = target.unflatten(1, (left.shape[1], -1))
+        if target.device != left.device:
+            place.copy_(torch.bmm(left, self.right))
+        elif self.parameter.numel() >= LARGE:
+            torch.bmm(left, self.right, out=place)
+        else:
+            place.copy_(torch.bmm(left, self.right, out=BUFFERS.like(place)))
+
+    def products(self, other: "Outer") -> Tensor:
+        """The products of the factors' inner products, summed over pairs of positions."""
+        (a, t), (b, s) = self.left.shape[:2], other.left.shape[:2]
+        lefts = self.left.flatten(0, 1) @ other.left.flatten(0, 1).T  # [a t, b s]
+        lefts *= self.right.flatten(0, 1) @ other.right.flatten(0, 1).T
+        return lefts if t == s == 1 else lefts.reshape(a, t, b, s).sum(dim=(1, 3))
+
+    def squares(self) -> Tensor:
+        """The same of each instance with itself."""
+        lefts = torch.bmm(self.left, self.left.transpose(1, 2))
+        return (lefts * torch.bmm(self.right, self.right.transpose(1, 2))).sum(dim=(1, 2))
+
+    def changed(self, function: Callable[[Tensor], Tensor]) -> "Outer":
+        """Both factors."""
+        return Outer(self.parameter, function(self.left), function(self.right))
+
+    def joined(self, others: Sequence["Outer"]) -> "Outer":
+        """One after the other."""
+        every = [self, *others]
+        return Outer(self.parameter, _stacked([p.left for p in every]), _stacked([p.right for p in every]))
+
+    @classmethod
+    def summed(cls, parts: Sequence["Outer"], parameter: Tensor, b: int) -> "Outer":
+        """The gradients of several calls of a layer, or of none, as those of one with all their positions."""
+        o = len(parameter)
+        none = cls(parameter, parameter.new_zeros(b, 0, o), parameter.new_zeros(b, 0, parameter.numel() // o))
+        every = list(parts) or [none]
+        lefts, rights = ([p.left for p in every], [p.right for p in every])
+        return every[0] if len(every) == 1 else cls(parameter, torch.cat(lefts, 1), torch.cat(rights, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The gradient of a table [v, e] of which each instance has used a few rows."""
+
+    parameter: Tensor  # [v, e]
+    rows: Tensor  # [b, t], int64
+    values: Tensor  # [b, t, e]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def pays(self) -> bool:
+        """By counting: the t entries that were used against the v of the table."""
+        return GATHERING * self.rows.shape[1] < len(self.parameter)
+
+    @property
+    def held(self) -> int:
+        """The rows' numbers and their values."""
+        return self.rows.shape[1] * (1 + self.values.shape[2])
+
+    def formed(self) -> Tensor:
+        """The whole table for each instance; what falls on one row adds up."""
+        return self._table(self.rows, len(self.parameter))
+
+    def form(self, target: Tensor) -> None:
+        """A copy of it."""
+        target.copy_(self.formed().reshape(target.shape))
+
+    def products(self, other: "Lookup") -> Tensor:
+        """The other's entries, weighed by this one's table of the rows that it has used."""
+        places, table = self._used
+        e = self.values.shape[2]
+        entries = places[other.rows][..., None] * e + torch.arange(e, device=places.device)
+        weights = other.values.flatten(1).contiguous()
+        return embedding_bag(entries.flatten(1), table, per_sample_weights=weights, mode="sum").T
+
+    def squares(self) -> Tensor:
+        """What an instance's entries on the same row have in common, summed over pairs of positions."""
+        same = self.rows[:, :, None] == self.rows[:, None, :]
+        return (torch.bmm(self.values, self.values.transpose(1, 2)) * same).sum(dim=(1, 2))
+
+    def changed(self, function: Callable[[Tensor], Tensor]) -> "Lookup":
+        """The rows and the values."""
+        return Lookup(self.parameter, function(self.rows), function(self.values))
+
+    def joined(self, others: Sequence["Lookup"]) -> "Lookup":
+        """One after the other."""
+        every = [self, *others]
+        return Lookup(self.parameter, _stacked([p.rows for p in every]), _stacked([p.values for p in every]))
+
+    @classmethod
+    def summed(cls, parts: Sequence["Lookup"], parameter: Tensor, b: int) -> "Lookup":
+        """The gradients of several calls of a layer, or of none, as those of one with all their positions."""
+        rows = torch.zeros(b, 0, dtype=torch.long, device=parameter.device)
+        none = cls(parameter, rows, parameter.new_zeros(b, 0, parameter.shape[1]))
+        every = list(parts) or [none]
+        places, values = ([p.rows for p in every], [p.values for p in every])
+        return every[0] if len(every) == 1 else cls(parameter, torch.cat(places, 1), torch.cat(values, 1))
+
+    @cached_property
+    def _used(self) -> tuple[Tensor, Tensor]:
+        """For each row of the table its place among the u that were used, and these as [(u + 1) e, b].
+
+        Those that were not used have the last place, where nothing is.
+        """
+        used, own = self.rows.unique(return_inverse=True)
+        places = torch.full((len(self.parameter),), len(used), dtype=torch.long, device=used.device)
+        places[used] = torch.arange(len(used), device=used.device)
+        return places, self._table(own, len(used) + 1).flatten(1).T.contiguous()
+
+    def _table(self, rows: Tensor, v: int) -> Tensor:
+        b, e = len(rows), self.values.shape[2]
+        table = self.values.new_zeros(b * v, e)
+        places = rows + v * torch.arange(b, device=rows.device)[:, None]
+        return table.index_add_(0, places.flatten(), self.values.reshape(-1, e)).reshape(b, v, e)
+
+
+def _stacked(blocks: Sequence[Tensor]) -> Tensor:
+    """Blocks [b, t, ...] one after the other; positions that a block does not have are zero."""
+    most = max(block.shape[1] for block in blocks)
+    even = [block if block.shape[1] == most else _padded(block, most) for block in blocks]
+    return torch.cat(even)
+
+
+def _padded(block: Tensor, most: int) -> Tensor:
+    b, t, *rest = block.shape
+    return torch.cat([block, block.new_zeros(b, most - t, *rest)], dim=1)

@@ -1,0 +1,22 @@
+"""Embedding: each position has used one row of the table."""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+from precedents.gradients.factors import Lookup, Part
+from precedents.gradients.layers._rule import Rule
+
+
+def parts(module: nn.Embedding, grad: Tensor, rows: Tensor) -> Iterator[Part]:
+    """What came back to a position belongs to the row that it used; the padding row gets nothing."""
+    b = len(rows)
+    rows, values = rows.reshape(b, -1), grad.reshape(b, -1, grad.shape[-1])
+    if module.padding_idx is not None:
+        values = values.masked_fill((rows == module.padding_idx)[..., None], 0.0)
+    yield Lookup(module.weight, rows, values)
+
+
+embedding = Rule(
+    (nn.Embedding,), parts, applies=lambda module: module.max_norm is None and not module.scale_grad_by_freq
+)

@@ -1,0 +1,22 @@
+"""GroupNorm: the channels, normalised group by group, are scaled and shifted."""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+from torch.nn.functional import group_norm as normalised
+
+from precedents.gradients.factors import Dense, Part
+from precedents.gradients.layers._rule import Rule, trainable
+
+
+def parts(module: nn.GroupNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
+    """Sums over the positions of each channel."""
+    back = grad.reshape(*grad.shape[:2], -1)  # [b, c, t]
+    if trainable(module.weight):
+        normal = normalised(x, module.num_groups, eps=module.eps).reshape(back.shape)
+        yield Dense(module.weight, (back * normal).sum(dim=2))
+    if trainable(module.bias):
+        yield Dense(module.bias, back.sum(dim=2))
+
+
+group_norm = Rule((nn.GroupNorm,), parts)

@@ -1,0 +1,31 @@
+"""InstanceNorm: each channel, normalised by its own statistics or the running ones, is scaled and shifted."""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+from torch.nn.functional import instance_norm as normalised
+
+from precedents.gradients.factors import Dense, Part
+from precedents.gradients.layers._rule import Rule, trainable
+
+InstanceNorm = nn.InstanceNorm1d | nn.InstanceNorm2d | nn.InstanceNorm3d
+
+
+def parts(module: InstanceNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
+    """Sums over the positions of each channel."""
+    back = grad.flatten(2)  # [b, c, t]
+    if trainable(module.weight):
+        running = module.track_running_stats
+        statistics = (module.running_mean, module.running_var) if running else (None, None)
+        normal = normalised(x, *statistics, use_input_stats=not running, eps=module.eps)
+        yield Dense(module.weight, (back * normal.flatten(2)).sum(dim=2))
+    if trainable(module.bias):
+        yield Dense(module.bias, back.sum(dim=2))
+
+
+def _is_settled(module: InstanceNorm) -> bool:
+    """Whether running statistics, if there are any, are used and not learned."""
+    return not (module.training and module.track_running_stats)
+
+
+instance_norm = Rule((nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d), parts, applies=_is_settled)

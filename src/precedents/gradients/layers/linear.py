@@ -1,0 +1,20 @@
+"""Linear: y = x W^T + b, at any number of positions."""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+from precedents.gradients.factors import Dense, Outer, Part
+from precedents.gradients.layers._rule import Rule, positions, trainable
+
+
+def parts(module: nn.Linear, grad: Tensor, x: Tensor) -> Iterator[Part]:
+    """The outer products of what came back and what was received."""
+    back = positions(grad)
+    if trainable(module.weight):
+        yield Outer(module.weight, back, positions(x))
+    if trainable(module.bias):
+        yield Dense(module.bias, back.sum(dim=1))
+
+
+linear = Rule((nn.Linear,), parts)

@@ -1,0 +1,115 @@
+"""Rows: the feature vectors of some instances, as a matrix and, where that is cheaper, as factors.
+
+A row is its scale times what is stored, so that rows of any length keep the digits of their precision.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from precedents.gradients.factors import Factored
+from precedents.runtime.buffers import BUFFERS
+
+CHUNK = 4096  # squares are summed in the rows' precision up to this length, and in float64 beyond
+
+Factors = tuple[tuple[slice, Factored], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """b vectors of length d."""
+
+    matrix: Tensor  # [b, f], the columns that are formed
+    scale: Tensor  # [b], float64
+    factors: Factors = ()  # columns that are not formed, by their place
+
+    @classmethod
+    def of(cls, vectors: "Tensor | Rows") -> "Rows":
+        """Plain vectors [b, d] as rows."""
+        if isinstance(vectors, Rows):
+            return vectors
+        return cls(vectors, torch.ones(len(vectors), dtype=torch.double))
+
+    def __len__(self) -> int:
+        return len(self.scale)
+
+    @property
+    def width(self) -> int:
+        """The length d of a vector."""
+        return self.matrix.shape[1] + sum(place.stop - place.start for place, _ in self.factors)
+
+    @property
+    def held(self) -> int:
+        """How many numbers of a vector are held."""
+        return self.matrix.shape[1] + sum(factor.held for _, factor in self.factors)
+
+    def products(self, other: "Rows") -> Tensor:
+        """Inner products [b, b'] with other rows, float64; the multiplications are in the rows' precision."""
+        cross = self.matrix @ other.matrix.T
+        for (_, mine), (_, theirs) in zip(self.factors, other.factors, strict=True):
+            cross += mine.products(theirs)
+        return cross.double().mul_(self.scale[:, None]).mul_(other.scale)
+
+    def squares(self) -> Tensor:
+        """Squared lengths [b], float64."""
+        whole = self.matrix.shape[1] // CHUNK * CHUNK
+        chunks = self.matrix[:, :whole].unflatten(1, (-1, CHUNK)) if whole else self.matrix[:, None, :0]
+        lengths = torch.linalg.vector_norm(chunks, dim=2).double().square().sum(dim=1)
+        lengths += torch.linalg.vector_norm(self.matrix[:, whole:], dim=1).double().square()
+        for _, factor in self.factors:
+            lengths += factor.squares().double()
+        return lengths * self.scale.square()
+
+    def dense(self) -> Tensor:
+        """The vectors [b, d] in float64."""
+        if not self.factors:
+            return self.matrix.double() * self.scale[:, None]
+        vectors = torch.empty(len(self), self.width, dtype=torch.double)
+        formed = torch.ones(self.width, dtype=torch.bool)
+        for place, factor in self.factors:
+            vectors[:, place] = factor.formed().flatten(1).double()
+            formed[place] = False
+        vectors[:, formed] = self.matrix.double()
+        return vectors * self.scale[:, None]
+
+    def doubled(self) -> "Rows":
+        """The same rows with everything in float64."""
+        factors = tuple((place, factor.changed(_double)) for place, factor in self.factors)
+        return Rows(self.matrix.double(), self.scale, factors)
+
+
+def dense(vectors: Tensor | Rows) -> Tensor:
+    """Vectors [b, d] as a matrix; rows in float64."""
+    return vectors.dense() if isinstance(vectors, Rows) else vectors
+
+
+def _double(values: Tensor) -> Tensor:
+    return values.double() if values.is_floating_point() else values
+
+
+def joined(blocks: Iterable[tuple[range, Rows]], n: int) -> Rows:
+    """Blocks of n rows in all, with their places, as one; the memory of each is free once it is copied."""
+    matrix, scales, factors = torch.empty(0, 0), list[Tensor](), list[Factors]()
+    for places, block in blocks:
+        if len(block) == n:
+            matrix = block.matrix
+        elif not scales:
+            matrix = BUFFERS.empty((n, block.matrix.shape[1]), block.matrix.dtype)
+        if len(block) < n:
+            matrix[places.start : places.stop] = block.matrix
+        scales.append(block.scale)
+        factors.append(block.factors)
+        del block
+    return Rows(matrix, torch.cat(scales), joined_factors(factors))
+
+
+def joined_factors(blocks: Sequence[Factors]) -> Factors:
+    """The factors of consecutive blocks, one after the other."""
+    first, *rest = blocks
+    if not rest:
+        return first
+    return tuple(
+        (place, factor.joined([block[i][1] for block in rest])) for i, (place, factor) in enumerate(first)
+    )

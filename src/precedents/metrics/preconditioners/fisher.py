@@ -1,0 +1,206 @@
+"""M = the Fisher information of the training set: how the loss gradients scatter."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from precedents.curvature.gram import fisher_factor, fisher_matrix, gradient_gram
+from precedents.data.examples import Examples
+from precedents.errors import NotApplicable
+from precedents.gradients.rows import joined
+from precedents.metrics.features.gradient import gradient
+from precedents.metrics.kernel import Kernel
+from precedents.metrics.preconditioners._inverse import (
+    Description,
+    Inverse,
+    LowRankPlusRidge,
+    Negative,
+    Spectrum,
+    Triangular,
+    absolute,
+    damped_root,
+    known_settings,
+    low_rank_description,
+    spectrum,
+)
+from precedents.metrics.workspace import Features, Workspace
+from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cost import Cost
+
+Kind = Literal["empirical", "true", "mean_gradient", "published"]
+SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
+
+
+@dataclass(frozen=True)
+class InverseFisher:
+    """(F + damping x mean diagonal x I)^-1.
+
+    empirical: the mean outer product of the gradients for the given labels.
+    true: its expectation over the model's own labels, exact; equal to the Gauss-Newton matrix.
+    mean_gradient: the outer product of the mean gradient, of rank one.
+    published: the same with its entries in float32, as in the paper's published code. At the damping there,
+    1e-10 of the mean absolute entry, its inverse is mostly their rounding, which has negative eigenvalues that
+    `negative` keeps or drops: for comparison alone.
+    """
+
+    kind: Kind = "empirical"
+    negative: Negative = "drop"  # of interest to `published` alone
+    damping: float = 1e-3  # relative to the mean of F's diagonal
+    space = staticmethod(gradient)
+
+    def __post_init__(self) -> None:
+        known_settings(kind=(self.kind, Kind), negative=(self.negative, Negative))
+
+    def fit(self, workspace: Workspace) -> Inverse:
+        """The inverse in the primal or the dual, whichever is smaller."""
+        n, p = len(workspace.train), workspace.model.size
+        if self.kind == "true":
+            if not workspace.model.loss.likelihood:
+                raise NotApplicable(
+                    "The true Fisher matrix belongs to a likelihood, which a loss with weights, smoothing or a "
+                    "form of its own is not. Use fisher(kind=empirical) or hessian(kind=gauss_newton)."
+                )
+            return true_fisher(workspace, self.damping, "true Fisher")
+        if self.kind == "mean_gradient":
+            mean = _mean_gradient(workspace)[None]
+            ridge = absolute(self.damping, float(mean.square().sum()) / p)
+            return LowRankPlusRidge.of(mean, ridge, "mean gradient Fisher")
+        if self.kind == "published":
+            values, vectors, size = workspace.matrix("published fisher", lambda: _published(workspace))
+            ridge, kind = absolute(self.damping, size), "mean gradient Fisher in float32"
+            return Spectrum(vectors, values, ridge, kind, keep=self.negative == "keep")
+        if p <= n:
+            parts = (rows.dense() for _, rows in workspace.train_rows(gradient))
+            matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
+            return whole(matrix, self.damping, "empirical Fisher")
+        gram = workspace.matrix("gram", lambda: gradient_gram(workspace.model, workspace.train))
+        ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
+        root = damped_root(gram.clone(), n * ridge)
+        squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
+        return Dual(root, squares, ridge, p, workspace)
+
+    def settled(self, _: Workspace) -> "InverseFisher":
+        """`negative` is of no interest where no eigenvalue is."""
+        return self if self.kind == "published" else replace(self, negative="drop")
+
+    def cost(self, workspace: Workspace, m: int) -> Cost:
+        """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
+        n, p = len(workspace.train), workspace.model.size
+        if self.kind == "true":
+            return true_fisher_cost(workspace, m)
+        if self.kind == "mean_gradient":
+            return Cost(flops=4.0 * (n + m) * p, passes=1)
+        if self.kind == "published":
+            applied = 2.0 * (n + m) * p * p
+            return Cost(10.0 * p**3 + applied, passes=1, bytes=4 * FLOAT64 * p * p, disk=FLOAT64 * p * p)
+        if p <= n:
+            flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, FLOAT64 * p * p
+            return Cost(flops, bytes=3 * square, disk=square, number=FLOAT64)
+        flops, square = n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, FLOAT64 * n * n
+        return Cost(flops, passes=1, bytes=3 * square, disk=square)
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """(G^T G / n + ridge I)^-1 for gradients G [n, p], known by their inner products T = G G^T alone.
+
+    With S = T + n ridge I, the kernel of a case's products c = G a with the training set is n c^T S^-1.
+    """
+
+    root: Tensor = field(repr=False)  # the Cholesky factor of S [n, n]
+    squares: Tensor = field(repr=False)  # of the training instances: the diagonal of n T S^-1
+    ridge: float
+    size: int
+    workspace: Workspace = field(repr=False)
+    definite = True
+
+    @property
+    def description(self) -> Description:
+        """With the smallest eigenvalue exact, the largest by power iteration."""
+        inner = self.root / len(self.root) ** 0.5
+        return low_rank_description("empirical Fisher", self.size, self.ridge, inner)
+
+    def solve(self, rows: Tensor) -> Tensor:
+        """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
+        blocks = [(places, block.dense()) for places, block in self.workspace.train_rows(gradient)]
+        inside = torch.cholesky_solve(torch.cat([block @ rows.T for _, block in blocks]), self.root)
+        seen = sum((inside[p.start : p.stop].T @ block for p, block in blocks), torch.zeros_like(rows))
+        return (rows - seen) / self.ridge
+
+    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
+        """From the products of the cases with the training set, without forming anything of length p."""
+        case = joined(workspace.rows(features, cases), len(cases)).doubled()
+        blocks = [case.products(rows.doubled()) for _, rows in workspace.train_rows(features)]
+        products = torch.cat(blocks, dim=1)  # [m, n]
+        inside = torch.cholesky_solve(products.T, self.root).T
+        case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
+        yield Kernel(len(self.root) * inside, case_sq, self.squares)
+
+
+def _published(workspace: Workspace) -> tuple[Tensor, Tensor, float]:
+    """The spectrum of the outer product of the mean gradient in float32, and its mean absolute entry."""
+    p = workspace.model.size
+    workspace.model.budget.required(
+        4 * FLOAT64 * p * p, f"The spectrum of a matrix of {p} parameters", "Use kind=mean_gradient instead."
+    )
+    mean = _mean_gradient(workspace).float()
+    return *spectrum((mean[:, None] * mean[None, :]).double()), float(mean.double().abs().mean()) ** 2
+
+
+def _mean_gradient(workspace: Workspace) -> Tensor:
+    """Of the training set [p]."""
+    sums = (rows.dense().sum(dim=0) for _, rows in workspace.train_rows(gradient))
+    return sum(sums, torch.zeros(workspace.model.size)) / len(workspace.train)
+
+
+def true_fisher(workspace: Workspace, damping: float, kind: str) -> Inverse:
+    """The Gauss-Newton matrix: of cross entropy, the mean gradient square over the model's own labels."""
+    model, train = workspace.model, workspace.train
+    n, p = len(train), model.size
+    primal, dual = true_fisher_bytes(workspace)
+    model.budget.required(
+        min(primal, dual),
+        f"The {kind} matrix of {p} parameters and {n} instances",
+        "Use fewer training instances, a Fisher metric, or cosine:gradient/ekfac.",
+    )
+    if primal <= dual:
+        if FLOAT64 * p * p > model.budget.kept(streamed=False):
+            return whole(fisher_matrix(model, train), damping, kind)
+        matrix = workspace.matrix("true fisher", lambda: fisher_matrix(model, train))
+        return whole(matrix.clone(), damping, kind)
+    factor = workspace.matrix("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
+    return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum()) / p), kind)
+
+
+def true_fisher_cost(workspace: Workspace, m: int) -> Cost:
+    """In the smaller of the primal and the dual."""
+    model, n = workspace.model, len(workspace.train)
+    rank, p = model.loss.rank(model.classes), model.size
+    rows = n * rank
+    primal, dual = true_fisher_bytes(workspace)
+    small, large = (p, rows) if primal <= dual else (rows, p)
+    flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
+    disk = FLOAT64 * (p * p if primal <= dual else rows * (p + rows + n))
+    return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, number=FLOAT64 * (primal <= dual))
+
+
+def true_fisher_bytes(workspace: Workspace) -> tuple[int, int]:
+    """In the primal and in the dual."""
+    model = workspace.model
+    rows, p = len(workspace.train) * model.loss.rank(model.classes), model.size
+    return 2 * FLOAT64 * p * p, FLOAT64 * (rows * p + 2 * rows * rows)
+
+
+def whole(matrix: Tensor, damping: float, kind: str) -> Inverse:
+    """A positive semidefinite matrix [p, p] inverted by its spectrum where that is cheap, else by Cholesky."""
+    ridge = absolute(damping, float(matrix.diagonal().mean()))
+    if len(matrix) <= SMALL:
+        values, vectors = spectrum(matrix)
+        return Spectrum(vectors, values.clamp(min=0), ridge, kind)
+    return Triangular(damped_root(matrix, ridge), ridge, kind)
+
+
+fisher = InverseFisher()

@@ -1,0 +1,119 @@
+"""M = the Hessian of the mean training loss: how the loss bends around the trained parameters."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from torch import Tensor
+
+from precedents.curvature.hessian import exact_hessian, linear_hessian
+from precedents.metrics.features.gradient import gradient
+from precedents.metrics.preconditioners._inverse import (
+    Inverse,
+    Negative,
+    Spectrum,
+    absolute,
+    known_settings,
+    spectrum,
+)
+from precedents.metrics.preconditioners.ekfac import InverseEKFAC
+from precedents.metrics.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost, whole
+from precedents.metrics.workspace import Workspace
+from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cost import Cost
+
+Kind = Literal["auto", "exact", "gauss_newton", "ekfac"]
+
+EXACT = 2_000  # parameters up to which the exact Hessian takes seconds to minutes
+
+
+@dataclass(frozen=True)
+class InverseHessian:
+    """(H + damping x mean absolute diagonal x I)^-1.
+
+    exact: the Hessian itself; a network's has negative eigenvalues, which `negative` keeps or drops.
+    gauss_newton: its positive semidefinite part that leaves out the curvature of the network.
+    ekfac: an approximation of that by Kronecker products, for what is too large for it.
+    auto: exact for linear models (in closed form) and up to 2,000 parameters, Gauss-Newton beyond, and EK-FAC
+    where that does not fit into the memory budget. The fitted inverse says what it is.
+    """
+
+    kind: Kind = "auto"
+    negative: Negative = "drop"
+    damping: float = 1e-3  # relative to the mean absolute entry of H's diagonal
+    space = staticmethod(gradient)
+
+    def __post_init__(self) -> None:
+        known_settings(kind=(self.kind, Kind), negative=(self.negative, Negative))
+
+    def fit(self, workspace: Workspace) -> Inverse:
+        """The inverse, with its spectrum where the matrix is held whole."""
+        kind = self.chosen(workspace)
+        if kind == "ekfac":
+            return InverseEKFAC(self.damping).fit(workspace)
+        if kind == "gauss_newton" and not _closed(workspace):
+            key = ("gauss-newton", self.damping)
+            return workspace.matrix(key, lambda: true_fisher(workspace, self.damping, "Gauss-Newton"))
+        hessian = workspace.matrix("hessian", lambda: _dense(workspace))
+        if workspace.model.head is not None:  # of a linear model: positive semidefinite
+            key = ("hessian inverse", self.damping)
+            return workspace.matrix(key, lambda: whole(hessian.clone(), self.damping, "exact Hessian"))
+        values, vectors = workspace.matrix("hessian spectrum", lambda: spectrum(hessian))
+        name = "exact Hessian" if kind == "exact" else "Gauss-Newton"
+        ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
+        return Spectrum(vectors, values, ridge, name, keep=self.negative == "keep")
+
+    def cost(self, workspace: Workspace, m: int) -> Cost:
+        """Of the exact Hessian row by row or in closed form, of Gauss-Newton, or of EK-FAC."""
+        model, n, p = workspace.model, len(workspace.train), workspace.model.size
+        kind = self.chosen(workspace)
+        if kind == "ekfac":
+            return InverseEKFAC(self.damping).cost(workspace, m)
+        if kind == "gauss_newton" and not _closed(workspace):
+            return true_fisher_cost(workspace, m)
+        applied = 2.0 * (n + m) * p * p
+        closed = model.head is not None
+        flops, passes = (n * p * p + p**3 / 3 + applied, 1) if closed else (10.0 * p**3 + applied, 4 * p)
+        return Cost(flops, passes, _dense_bytes(p), disk=FLOAT64 * p * p, number=FLOAT64)
+
+    def settled(self, workspace: Workspace) -> "InverseHessian":
+        """Of the kind that is chosen here; `negative` is of no interest where no eigenvalue is."""
+        kind = self.chosen(workspace)
+        positive = kind != "exact" or workspace.model.head is not None
+        return replace(self, kind=kind, negative="drop" if positive else self.negative)
+
+    def chosen(self, workspace: Workspace) -> Kind:
+        """The kind that was asked for; for "auto" the same for as long as the workspace is there."""
+        return self.kind if self.kind != "auto" else workspace.once("curvature", lambda: _affordable(workspace))
+
+
+def _affordable(workspace: Workspace) -> Kind:
+    """The first of the three that is."""
+    model, budget = workspace.model, workspace.model.budget.bytes
+    if (model.head is not None or model.size <= EXACT) and _dense_bytes(model.size) <= budget:
+        return "exact"
+    return "gauss_newton" if min(true_fisher_bytes(workspace)) <= budget else "ekfac"
+
+
+def _dense_bytes(p: int) -> int:
+    return 4 * FLOAT64 * p * p
+
+
+def _closed(workspace: Workspace) -> bool:
+    """Whether the model is linear, and its Hessian, which is the Gauss-Newton matrix, fits as a whole."""
+    return (
+        workspace.model.head is not None and _dense_bytes(workspace.model.size) <= workspace.model.budget.bytes
+    )
+
+
+def _dense(workspace: Workspace) -> Tensor:
+    p = workspace.model.size
+    workspace.model.budget.required(
+        _dense_bytes(p),
+        f"The exact Hessian of {p} parameters",
+        "Use InverseHessian(kind='ekfac'), or a Fisher metric.",
+    )
+    compute = exact_hessian if workspace.model.head is None else linear_hessian
+    return compute(workspace.model, workspace.train)
+
+
+hessian = InverseHessian()

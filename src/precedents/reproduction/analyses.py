@@ -1,0 +1,197 @@
+"""What a repeat tells besides the criteria: norms, hubs, residuals, a map, examples, stability."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from precedents.audit.profile import kernel_name
+from precedents.criteria._judgement import Inapplicable, attempted
+from precedents.criteria._spearman import spearman
+from precedents.criteria._trial import Trial
+from precedents.data.examples import Examples
+from precedents.data.inputs import mapped
+from precedents.metrics.features.all_hidden import all_hidden
+from precedents.metrics.metric import Metric
+from precedents.metrics.paper import METRICS
+from precedents.metrics.preconditioners.fisher import InverseFisher
+from precedents.metrics.preconditioners.hessian import InverseHessian
+from precedents.metrics.ranking import top_k
+from precedents.metrics.similarities.cosine import cosine
+from precedents.reproduction.records import Piece
+from precedents.views.shown import as_png, shown
+from precedents.zoo.dataset import Dataset
+
+if TYPE_CHECKING:
+    from precedents.reproduction.protocol import Repeat
+
+FIRST = ("dot_if", "dot_fisher", "dot_grad", "cos_grad")  # whose first precedents are looked at
+HUBS, EACH, OFFERED, POINTS, K = 5, 3, 3, 500, 10
+QUANTILES = torch.linspace(0, 1, 21, dtype=torch.double)
+AGAIN = 2  # repeats in which a second model is trained on the same instances
+
+Made = tuple[Piece, Callable[[], Any]]
+Ready = Callable[[], Trial]
+
+
+def pieces(repeat: "Repeat", part: str, metrics: Mapping[str, Metric]) -> Iterator[Made]:
+    """The analyses of one of the two models; what is one picture is made in the first repeat."""
+    trial = partial(repeat.trial, part)
+    if "cos_grad" in metrics:
+        yield ("residuals", part), lambda: _residuals(trial())
+    if part == "merged":
+        if repeat.number == 0 and "cos_all" in metrics and find_spec("umap") is not None:
+            yield ("umap",), lambda: _umap(trial(), repeat.dataset)
+        return
+    for name in FIRST:
+        if name in metrics:
+            kernel = _kernel(name)
+            sharing = {each: repeat.metric(each) for each in FIRST if _kernel(each) == kernel}
+            yield ("hubs", name), partial(_hubs, trial, metrics[name])
+            yield ("norms", kernel), partial(_norms, trial, sharing)
+    dear = (InverseHessian, InverseFisher) if repeat.setting.curvature == "ekfac" else InverseHessian
+    cheap = {name: m for name, m in METRICS.items() if not isinstance(m.preconditioner, dear)}
+    if repeat.number == 0 and "cos_grad" in metrics:
+        yield ("gallery",), lambda: _gallery(trial(), cheap, repeat.dataset)
+    if repeat.number < AGAIN and not repeat.setting.pretraining:
+        for name in (each for each in cheap if each in metrics):
+            yield ("stability", name), partial(_stability, trial, partial(repeat.trial, "again"), cheap[name])
+
+
+def _kernel(name: str) -> str:
+    return kernel_name(METRICS[name]).partition("(")[0]
+
+
+def _hubs(ready: Ready, metric: Metric) -> list[list[float]]:
+    trial = ready()
+    kernel, labels = trial.kernel(metric), trial.workspace.train.labels
+    if not kernel.definite:
+        return []
+    first = top_k([metric.similarity(kernel)], 1).indices[:, 0]
+    lengths, angles = kernel.lengths(), cosine(kernel)
+    rows = []
+    for index, times in sorted(Counter(first.tolist()).items(), key=lambda item: (-item[1], item[0]))[:HUBS]:
+        near = float(angles[first == index, index].mean())
+        shorter = 100 * float((lengths < lengths[index]).double().mean())
+        rows.append([index, times, int(labels[index]), near, float(lengths[index]), shorter])
+    return rows
+
+
+def _norms(ready: Ready, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    trial = ready()
+    kernel = trial.kernel(next(iter(metrics.values())))
+    if not kernel.definite:
+        return {"all": [], "chosen": {}}
+    lengths = kernel.lengths().clamp(min=1e-300).log10()
+    chosen = {
+        name: quantiles(lengths[top_k([metric.similarity(trial.kernel(metric))], 1).indices[:, 0]])
+        for name, metric in metrics.items()
+    }
+    return {"all": quantiles(lengths), "chosen": chosen}
+
+
+def quantiles(values: Tensor) -> list[float]:
+    """The values at 0, 5, ..., 100 percent."""
+    return torch.quantile(values.double(), QUANTILES).tolist() if len(values) else []
+
+
+def _residuals(trial: Trial) -> dict[str, Any]:
+    residual = trial.scores(Metric.read("cosine:residual"))
+    gradient = trial.scores(METRICS["cos_grad"])
+    case, train = trial.cases.labels, trial.workspace.train.labels
+    if trial.subclasses is not None:
+        train, case = trial.subclasses
+    same = case[:, None] == train[None, :]
+    return {
+        name: {"residual": quantiles(residual[pairs]), "gradient": quantiles(gradient[pairs])}
+        for name, pairs in (("same", same), ("other", ~same))
+    }
+
+
+def _umap(trial: Trial, dataset: Dataset) -> dict[str, Any]:
+    from umap import UMAP
+
+    assert trial.subclasses is not None
+    model, train = trial.workspace.model, trial.workspace.train
+    if not model.taps:
+        return {}
+    some = train.take(range(min(POINTS, len(train))))
+    threads = torch.get_num_threads()
+    try:
+        xy = UMAP(random_state=0, n_jobs=1).fit_transform(all_hidden(model, some).numpy())
+    finally:
+        torch.set_num_threads(threads)  # UMAP's numba changes it for the whole process
+    return {
+        "xy": [[float(x), float(y)] for x, y in xy],
+        "subclass": [dataset.classes[i] for i in trial.subclasses[0][: len(some.labels)].tolist()],
+        "superclass": some.labels.tolist(),
+    }
+
+
+def _gallery(trial: Trial, metrics: Mapping[str, Metric], dataset: Dataset) -> dict[str, Any]:
+    names = dataset.classes
+    right = trial.cases.labels == trial.truth
+    places = [*right.nonzero().flatten().tolist()[:EACH], *(~right).nonzero().flatten().tolist()[:EACH]]
+    tops = {
+        name: top_k([trial.scores(metric)[places]], OFFERED)
+        for name, metric in metrics.items()
+        if _works(trial, metric)
+    }
+    train = trial.workspace.train
+    return {
+        "cases": [
+            {
+                "case": case,
+                "predicted": names[int(trial.cases.labels[case])],
+                "truth": names[int(trial.truth[case])],
+                "shown": _shown(dataset, trial.cases, case),
+                "by": {
+                    name: [
+                        {
+                            "index": i,
+                            "label": names[int(train.labels[i])],
+                            "score": score,
+                            "shown": _shown(dataset, train, i),
+                        }
+                        for i, score in zip(top.indices[row].tolist(), top.scores[row].tolist(), strict=True)
+                    ]
+                    for name, top in tops.items()
+                },
+            }
+            for row, case in enumerate(places)
+        ]
+    }
+
+
+def _works(trial: Trial, metric: Metric) -> bool:
+    return not isinstance(attempted(lambda: trial.scores(metric)), Inapplicable)
+
+
+def _shown(dataset: Dataset, examples: Examples, place: int) -> dict[str, Any]:
+    instance = mapped(lambda leaf: leaf[0], examples.take([place]).inputs)
+    value = shown(instance, dataset.render)
+    if isinstance(value, str):
+        return {"text": value}
+    if isinstance(value, Mapping):
+        return {"table": {name: float(number) for name, number in value.items()}}
+    return {"png": as_png(value).partition(",")[2]}
+
+
+def _stability(ready: Ready, again: Ready, metric: Metric) -> dict[str, Any]:
+    """Whether a model trained on the same instances from another seed cites the same precedents."""
+    trial, other = ready(), again()
+    if not _works(trial, metric):
+        return {}
+    alike = trial.cases.labels == other.cases.labels
+    first, second = (each.scores(metric)[alike] for each in (trial, other))
+    tops = [top_k([scores], K).indices for scores in (first, second)]
+    shared = (tops[0][:, :, None] == tops[1][:, None, :]).any(dim=2).double().mean()
+    return {
+        "overlap": float(shared),
+        "correlation": float(spearman(first, second).mean()),
+        "cases": int(alike.sum()),
+    }

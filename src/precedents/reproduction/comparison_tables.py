@@ -1,0 +1,354 @@
+"""The comparison as tables: counts, targets, both label choices, the Fisher rows, variants, what is open."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from precedents.metrics.names import FORMS
+from precedents.reproduction.comparison import CLOSE, LIMIT, RANK_ONE, STATUSES, Compared, Comparison
+from precedents.reproduction.published import CRITERIA, without_spread
+from precedents.reproduction.rank_agreement import ORDER
+from precedents.reproduction.results import Estimate, Findings
+from precedents.reproduction.tables import counted, titled
+from precedents.views.grid import NONE, Entry, Grid, number, signed, spread
+
+SHARED = "model_randomization(label=shared)"
+OPEN = "Open: no recorded variant gives the published value"
+MOST = 15  # open cells that are printed
+VERDICTS = {"agrees": "passed", "differs": "weak", "open": "failed"}
+MEASURE = (
+    f"Agrees: within {LIMIT:g} combined standard deviations, sqrt(s1² + s2² + r²), of ours (s1), the published "
+    "repeats (s2) and the rounding to two digits (r). s1 and s2 are at least r and, for rates, at least the "
+    "spread of a rate over the cases; s1 over fewer than five repeats is at least s2. Differs: a recorded "
+    "variant agrees with the published value instead, and is named. Open: neither."
+)
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """What the comparison comes to."""
+    settings = list(dict.fromkeys(each.setting for each in comparison.cells))
+    said = []
+    if settings:
+        counts = comparison.counts()
+        compared = sum(counts.values()) - counts["missing"]
+        absent = f"; {counts['missing']} more have no number of ours" if counts["missing"] else ""
+        text = (
+            f"{compared} published numbers in {counted(len(settings), 'setting')} are compared: "
+            f"{counts['agrees']} agree, {counts['differs']} differ with a named cause, {counts['open']} are "
+            f"open{absent}."
+        )
+        said += [text, _closeness(comparison), _orders(comparison)]
+    if comparison.without:
+        names = ", ".join(each.setting for each in comparison.without)
+        said.append(f"Without published numbers, ours alone: {names}.")
+    return [each for each in said if each]
+
+
+def grids(comparison: Comparison) -> list[Grid]:
+    """Everything, in the order of reading."""
+    made = []
+    if comparison.cells:
+        made = [
+            _counted(comparison),
+            _targets(comparison),
+            _randomization(comparison),
+            _fisher(comparison),
+            _variants(comparison),
+            _listed(comparison, "open", OPEN),
+            _listed(comparison, "differs", "Differs, and a recorded variant gives the published value"),
+            _absent(comparison),
+        ]
+    return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]
+
+
+def brief(comparison: Comparison) -> list[Grid]:
+    """What is printed: counts, Fisher rows, the largest open differences, targets, and ours alone."""
+    made = []
+    if comparison.cells:
+        every = _listed(comparison, "open", OPEN)
+        hidden = len(every.rows) - MOST
+        more = [f"{hidden} more in comparison.md, with --out."] if hidden > 0 else []
+        shown = replace(every, rows=every.rows[:MOST], notes=more)
+        made = [_counted(comparison), _fisher(comparison), shown, _targets(comparison)]
+    return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]
+
+
+def alone(found: Findings) -> Grid:
+    """A setting without published numbers."""
+    criteria = found.criteria()
+    rows: list[list[Entry | str]] = [
+        [titled(metric), *(_estimate(found.outcome(metric, criterion)) for criterion in criteria)]
+        for metric in sorted(found.tried(), key=lambda name: [*FORMS, name].index(name))
+    ]
+    notes = [f"{counted(found.repeats, 'repeat')}, mean ± std. The paper has no numbers of this setting."]
+    return Grid(f"{found.setting}: ours alone", ["metric", *(_lined(c) for c in criteria)], rows, notes)
+
+
+def _closeness(comparison: Comparison) -> str:
+    every = comparison.closeness()
+    far = [each for each in every.values() if abs(each.cell.difference or 0) > CLOSE]
+    of = len(every)
+    if not of:
+        return ""
+    told = ([each.setting, signed(each.cell.difference or 0, 3), *_instead(each)] for each in far)
+    listed = ", ".join(map(" ".join, told))
+    held = f"{of - len(far)} of {counted(of, 'setting')}" + (f"; not in: {listed}." if far else ".")
+    return f"Identical class by GC is within {CLOSE} of the published value in {held}"
+
+
+def _instead(each: Compared) -> list[str]:
+    """A variant that gives the published value where ours does not."""
+    cause, theirs = each.cause, each.cell.published
+    if cause is None or theirs is None:
+        return []
+    return [f"({signed(cause.found.mean - theirs.mean, 3)} by {each.named(cause)})"]
+
+
+def _orders(comparison: Comparison) -> str:
+    orders = [each for each in comparison.orders if each.correlation is not None]
+    if not orders:
+        return ""
+    held, named = (sum(each.status == status for each in orders) for status in ("agrees", "differs"))
+    return (
+        f"The order of the metrics (Spearman, without the Fisher rows) is at least {ORDER} in {held} of "
+        f"{len(orders)} columns; for {named} more the table of the targets names why it is not."
+    )
+
+
+def _counted(comparison: Comparison) -> Grid:
+    """Statuses by setting and criterion: agree + differ + open."""
+    settings = list(dict.fromkeys(each.setting for each in comparison.cells))
+    rows: list[list[Entry | str]] = []
+    for setting in settings:
+        row = [
+            _count(comparison.counts(setting=setting, criterion=criterion)) for criterion in CRITERIA.values()
+        ]
+        rows.append([setting, *row, _count(comparison.counts(setting=setting))])
+    every = [_count(comparison.counts(criterion=criterion)) for criterion in CRITERIA.values()]
+    rows.append(["all", *every, _count(comparison.counts())])
+    headings = ["setting", *(_lined(criterion) for criterion in CRITERIA.values()), "all"]
+    notes = ["Published cells that agree / differ with a named cause / are open.", MEASURE, *_flat(comparison)]
+    return Grid("Cells by status", headings, rows, notes)
+
+
+def _flat(comparison: Comparison) -> list[str]:
+    """Published columns whose standard deviations cannot be over repeats."""
+    here = {(each.criterion, each.setting) for each in comparison.cells if each.cell.ours}
+    columns = [f"{setting} {criterion}" for criterion, setting in sorted(without_spread() & here)]
+    if not columns:
+        return []
+    told = "Every published standard deviation is 0.00, which ten repeats cannot give; ours stand in for them"
+    return [f"{told}: {', '.join(columns)}."]
+
+
+def _count(counts: dict[str, int]) -> Entry:
+    here = [counts[status] for status in STATUSES[:3]]
+    return Entry(
+        " / ".join(map(str, here)), (f"{counts['missing']} without ours",) if counts["missing"] else ()
+    )
+
+
+def _targets(comparison: Comparison) -> Grid:
+    """The order of the metrics in every column, and GC's difference."""
+    close = comparison.closeness()
+    orders = {(each.setting, each.criterion): each for each in comparison.orders}
+    rows: list[list[Entry | str]] = []
+    for setting in dict.fromkeys(each.setting for each in comparison.cells):
+        row: list[Entry | str] = [setting]
+        difference = close[setting].cell.difference if setting in close else None
+        if difference is None:
+            row.append(NONE)
+        elif abs(difference) <= CLOSE:
+            row.append(Entry(signed(difference, 3), verdict="passed"))
+        else:
+            instead = _instead(close[setting])
+            row.append(Entry(signed(difference, 3), tuple(instead), VERDICTS["differs" if instead else "open"]))
+        for criterion in CRITERIA.values():
+            order = orders.get((setting, criterion))
+            if order is None or order.correlation is None:
+                row.append(NONE)
+                continue
+            moved = [f"open; moved: {', '.join(order.moved)}"] if order.below else []
+            under = tuple(order.reasons) or tuple(moved)
+            row.append(Entry(number(order.correlation), under, VERDICTS[order.status]))
+        rows.append(row)
+    headings = [
+        "setting",
+        "GC, identical\nclass: ours less\npublished",
+        *(_lined(c) for c in CRITERIA.values()),
+    ]
+    note = (
+        f"Aimed at: GC within {CLOSE}; and a rank correlation of at least {ORDER} between our column and the "
+        "published one over the metrics without the Fisher rows, both with two digits, ties at their average "
+        "rank. Where it is less: what it is with the variants that are named as causes, a choice among them "
+        "made in the whole column; or without the fewest metrics whose cells do not agree; or that all cells "
+        "agree; or that the published column itself, drawn again from the combined standard deviations, has "
+        "less; or, where it has no spread, how near a single repeat of ours comes to it, and to our own mean. "
+        "If none of these explains it, it is open."
+    )
+    return Grid("Targets: GC, and the order of the metrics", headings, rows, [note])
+
+
+def _randomization(comparison: Comparison) -> Grid:
+    """Both label choices and both null intervals."""
+    rows: list[list[Entry | str]] = []
+    for each in comparison.cells:
+        shared = next((v for v in each.variants if (v.metric, v.criterion) == (each.metric, SHARED)), None)
+        if each.criterion != "model_randomization" or not (each.cell.ours or shared):
+            continue
+        ours = each.cell.ours
+        nulls = (ours or (shared and shared.found)) or None
+        published = each.cell.published
+        rows.append(
+            [
+                each.setting,
+                titled(each.metric),
+                spread(published.mean, published.std) if published else NONE,
+                Entry(_ticked(ours, each.status == "agrees"), verdict=VERDICTS.get(each.status, "")),
+                _ticked(shared and shared.found, shared is not None and shared.agrees),
+                *_nulls(nulls, ours, shared and shared.found),
+            ]
+        )
+    headings = ["setting", "metric", "published", "own label", "shared label"]
+    headings += ["null over\ntraining instances", "null over\ncases"]
+    note = (
+        "Own: each model explains its own prediction; shared: both explain the trained model's. Below each "
+        "null interval, which of the two lies in it. ✓ agrees with the published value."
+    )
+    return Grid("Randomization: both label choices, both null intervals", headings, rows, [note], texts=2)
+
+
+def _nulls(nulls: Estimate | None, own: Estimate | None, shared: Estimate | None) -> list[Entry | str]:
+    halves = nulls.nulls if nulls else ()
+    if len(halves) != 2:
+        return [NONE, NONE]
+    return [
+        Entry(
+            f"±{half:.3f}",
+            tuple(
+                name for name, value in (("own", own), ("shared", shared)) if value and abs(value.mean) <= half
+            ),
+        )
+        for half in halves
+    ]
+
+
+def _fisher(comparison: Comparison) -> Grid:
+    """The correct matrix beside that of the published code."""
+    cells = {
+        (each.setting, each.metric, each.criterion): each
+        for each in comparison.cells
+        if "fisher" in each.metric and (each.cell.ours or each.variants)
+    }
+    rows: list[list[Entry | str]] = [
+        [setting, titled(metric), *(_matrices(cells.get((setting, metric, c))) for c in CRITERIA.values())]
+        for setting, metric in dict.fromkeys(key[:2] for key in cells)
+    ]
+    note = (
+        "The empirical Fisher matrix (ours) above; then the published value; then ours with the matrix of the "
+        "published code, the outer product of the mean gradient: with entries in float32 and a damping below "
+        "their rounding, as there (code's), and without rounding (exact). ✓ agrees with the published value."
+    )
+    headings = ["setting", "metric", *(_lined(criterion) for criterion in CRITERIA.values())]
+    title = "Fisher rows: the published code's matrix beside the correct one"
+    return Grid(title, headings, rows, [note], texts=2)
+
+
+def _matrices(each: Compared | None) -> Entry:
+    if each is None or each.cell.published is None:
+        return Entry(NONE)
+    theirs = {
+        name: variant
+        for kind, name in RANK_ONE.items()
+        for variant in each.variants
+        if kind in variant.metric and variant.criterion == each.criterion
+    }
+    under = [f"published {spread(each.cell.published.mean, each.cell.published.std)}"]
+    under += [f"{name} {_ticked(variant.found, variant.agrees)}" for name, variant in theirs.items()]
+    agrees = each.status == "agrees"
+    verdict = "passed" if agrees else "weak" if any(variant.agrees for variant in theirs.values()) else ""
+    text = _ticked(each.cell.ours, agrees)
+    return Entry(text, tuple(under), verdict, "; ".join(variant.metric for variant in theirs.values()))
+
+
+def _ticked(found: Estimate | None, agrees: bool) -> str:
+    return NONE if found is None else spread(found.mean, found.std) + (" ✓" if agrees else "")
+
+
+def _variants(comparison: Comparison) -> Grid:
+    """How many published cells each variant gives."""
+    scores = comparison.scores()
+    names = dict.fromkeys((metric, name) for metric, name, _ in scores)
+    order = list(FORMS)
+    kinds = ("success rates", "randomization")
+    rows: list[list[Entry | str]] = [
+        [titled(metric), name, *(_score(scores.get((metric, name, kind))) for kind in kinds)]
+        for metric, name in sorted(names, key=lambda key: order.index(key[0]))
+    ]
+    notes = ["Published cells that agree with the variant, of those where it was recorded."]
+    return Grid("Variants against the published cells", ["metric", "variant", *kinds], rows, notes, texts=2)
+
+
+def _score(score: tuple[int, int] | None) -> str:
+    return f"{score[0]} of {score[1]}" if score else NONE
+
+
+def _listed(comparison: Comparison, status: str, title: str) -> Grid:
+    """Cells of one status, the largest difference first."""
+    chosen = [each for each in comparison.cells if each.status == status]
+    chosen.sort(key=lambda each: -abs(each.cell.difference or 0))
+    rows = [_line(each) for each in chosen]
+    headings = ["setting", "criterion", "metric", "published", "ours", "difference", "deviations"]
+    last = "variants that give it" if status == "differs" else "nearest variant"
+    return Grid(title, [*headings, last], rows, texts=3)
+
+
+def _line(each: Compared) -> list[Entry | str]:
+    nearest = sorted(each.variants, key=lambda variant: abs(variant.deviations))
+    shown = [v for v in nearest if v.agrees][:3] or nearest[:1]
+    theirs = each.cell.published
+    return [
+        each.setting,
+        each.criterion,
+        titled(each.metric),
+        spread(theirs.mean, theirs.std) if theirs else NONE,
+        _estimate(each.cell.ours),
+        signed(each.cell.difference or 0),
+        signed(each.deviations or 0, 1),
+        "\n".join(f"{each.named(v)}: {spread(v.found.mean, v.found.std)}" for v in shown) or NONE,
+    ]
+
+
+def _absent(comparison: Comparison) -> Grid:
+    """Why there is no number of ours."""
+    reasons: dict[tuple[str, str], list[Compared]] = {}
+    for each in comparison.cells:
+        if each.status == "missing":
+            reasons.setdefault((each.setting, each.cell.missing or "not in the records yet"), []).append(each)
+    rows: list[list[Entry | str]] = [
+        [setting, str(len(cells)), ", ".join(dict.fromkeys(c.metric for c in cells)), reason]
+        for (setting, reason), cells in reasons.items()
+    ]
+    return Grid("Published cells without ours", ["setting", "cells", "metrics", "reason"], rows, texts=4)
+
+
+def _estimate(found: Estimate | None, verdict: str = "") -> Entry:
+    return Entry(spread(found.mean, found.std), verdict=verdict) if found else Entry(NONE)
+
+
+def _lined(criterion: str) -> str:
+    """`identical_class(k=10)` in three short lines."""
+    return criterion.replace("_", "\n").replace("(", "\n(")
+
+
+def notes_of(found: Sequence[Findings]) -> Grid:
+    """What the records say of themselves: repeats, protocol, notes."""
+    rows: list[list[Entry | str]] = [
+        [
+            each.setting,
+            str(each.repeats),
+            ", ".join(f"{name} {value}" for name, value in dict(each.header.get("protocol") or {}).items()),
+            str(each.header.get("note") or ""),
+        ]
+        for each in found
+    ]
+    return Grid("How it was run", ["setting", "repeats", "protocol", "note"], rows, texts=4)

@@ -1,0 +1,98 @@
+"""Work: the repeats of the settings that were asked for, done by several processes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from precedents.errors import InputError
+from precedents.metrics.paper import METRICS, metric, name_of
+from precedents.reproduction.protocol import Repeat, header
+from precedents.reproduction.records import COSTS, Records, mended
+from precedents.reproduction.settings import Setting
+from precedents.runtime.progress import Tell
+from precedents.runtime.workers import in_workers
+
+DAMPINGS = (1e-1, 1e-2, 1e-5, 1e-7, 1e-10)
+CURVED = (  # IF, RIF and l2_if
+    "dot:gradient/hessian(negative=keep, ",
+    "cosine:gradient/hessian(",
+    "l2:gradient/hessian(",
+)
+SIMILARITIES = ("dot", "cosine", "l2")
+EVERYWHERE = (  # what is cheap: residuals alone, and the published code's Fisher matrix without its rounding
+    "cosine:residual",
+    *(f"{each}:gradient/fisher(kind=mean_gradient, damping=1e-10)" for each in SIMILARITIES),
+)
+DAMPED = tuple(f"{form}damping=1e-10)" for form in CURVED)  # IF, RIF and l2_if with the published damping
+ROUNDED = (  # the published code's Fisher matrix with its rounding, which takes the spectrum of the whole
+    "dot:gradient/fisher(kind=published, negative=keep, damping=1e-10)",
+    *(f"{each}:gradient/fisher(kind=published, damping=1e-10)" for each in SIMILARITIES[1:]),
+)
+VARIANTS = (
+    *EVERYWHERE,
+    *ROUNDED,
+    *DAMPED,
+    *(f"{form}damping={damping})" for form in CURVED for damping in DAMPINGS[:-1]),
+    *(f"dot:gradient/fisher(damping={damping})" for damping in DAMPINGS[:-1]),
+    "dot:gradient/fisher(kind=true)",
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One repeat of a setting."""
+
+    setting: Setting
+    repeat: int
+    metrics: tuple[str, ...]
+    out: Path
+    data: Path | None
+    memory: str | None
+
+
+def work(
+    settings: Sequence[Setting],
+    repeats: Sequence[int],
+    out: Path,
+    *,
+    data: Path | None = None,
+    metrics: Sequence[str] | None = None,
+    workers: int = 1,
+    memory: str | None = None,
+    tell: Tell | None = None,
+) -> Iterator[Task]:
+    """Runs every repeat; yields each when it is done. What is recorded already is not done again.
+
+    `tell` is given lines with the progress within the repeats.
+    """
+    if workers < 1:
+        raise InputError(f"There are {workers} workers. Use at least one.")
+    mended(out / COSTS)
+    for setting in settings:
+        mended(out / f"{setting.name.replace('/', '-')}.jsonl")
+        Records.of(out, setting.name, header(setting, data))
+    tasks = [
+        Task(setting, repeat, names(setting, metrics), out, data, memory)
+        for setting in settings
+        for repeat in repeats
+    ]
+    yield from in_workers(done, tasks, workers, tell)
+
+
+def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
+    """The metrics by their names or texts: those asked for, or the paper's and what explains differences."""
+    tables = ("vehicle", "segment", "digits", "wine", "breast_cancer")
+    small = setting.dataset in tables and setting.architecture != "cnn"
+    large = list(EVERYWHERE)
+    if setting.curvature != "ekfac":  # a matrix of all parameters is affordable
+        large += DAMPED
+        large += () if setting.architecture == "bi_lstm" else ROUNDED  # and its spectrum
+    wanted = [*METRICS, *(VARIANTS if small else large)] if metrics is None else metrics
+    return tuple(dict.fromkeys(name_of(metric(each)) for each in wanted))
+
+
+def done(task: Task) -> Task:
+    """Runs one repeat, in a worker."""
+    records = Records.of(task.out, task.setting.name, header(task.setting, task.data))
+    Repeat(task.setting, task.repeat, records, task.data, task.memory).run(task.metrics)
+    return task

@@ -1,0 +1,109 @@
+"""Memory as a budget: what may be used, how large blocks are, and a refusal before work that cannot fit."""
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+import psutil
+import torch
+
+from precedents.errors import BudgetError, InputError
+
+FLOAT64 = torch.finfo(torch.double).bits // 8
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+KEPT = 2**30  # bytes of features that are kept for the next question, at most,
+FEWER = 2**25  # and of those of a set that is streamed, whose size should not be felt
+BLOCK = 48 * 2**20  # bytes of a block of features
+ENOUGH = 128  # rows of a block that make a matrix product fast
+FEW = 32  # rows of a block that make it not much slower
+BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
+MOST = 1536  # rows of a block, and instances of a pass
+
+
+class Owner(Protocol):
+    """Who holds what can be made again."""
+
+    def put_away(self) -> None:
+        """Frees it."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many bytes may be used; none given means half of what is free when it is asked."""
+
+    given: int | None = None
+
+    @classmethod
+    def of(cls, memory: "int | str | Budget | None") -> "Budget":
+        """From a number of bytes or a text such as "200 MB"."""
+        if memory is None or isinstance(memory, Budget):
+            return memory or cls()
+        text = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", str(memory))
+        if text is None or text[2].upper() not in UNITS or float(text[1]) <= 0:
+            raise InputError(f"memory is {memory!r}. Pass a number of bytes or a text such as '2 GB'.")
+        return cls(int(float(text[1]) * UNITS[text[2].upper()]))
+
+    @property
+    def bytes(self) -> int:
+        """What may be used now."""
+        return self.given if self.given is not None else available() // 2
+
+    def rows(self, width: int, number: int = FLOAT64, held: int | None = None) -> int:
+        """How many rows of this width, of numbers of this many bytes, make a block.
+
+        `held` is how many numbers of a row are held, if that is another count: the rest may yet be formed.
+        """
+        row = number * max(1, width)
+        block = BLOCK // (number * max(1, width if held is None else held))
+        enough = min(ENOUGH, max(FEW, BULK // row))
+        return max(1, min(MOST, max(enough, block), self.bytes // (8 * row)))
+
+    def kept(self, streamed: bool) -> int:
+        """Bytes of features that are kept for the next question: few of a streamed set without a budget."""
+        return min(FEWER if streamed and self.given is None else KEPT, self.bytes // 4)
+
+    def fits(self, count: int, held: int) -> bool:
+        """Whether so many bytes more may be used beside those that are held."""
+        return count + (0 if self.given is None else held) <= self.bytes  # what is held is not free
+
+    def required(self, count: int, what: str, instead: str) -> None:
+        """Refuses work that needs more bytes than there are."""
+        if count > self.bytes:
+            there = "the budget is" if self.given is not None else "half of the free memory is"
+            raise BudgetError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
+
+
+class SharedBudget:
+    """What several owners hold of one budget; where one needs more, what others hold is put away."""
+
+    def __init__(self) -> None:
+        self._held: dict[Owner, int] = {}  # bytes; who asked last comes last
+
+    def take(self, owner: Owner, count: int, budget: Budget, again: bool = False) -> None:
+        """Notes so many bytes more, for which there is room then as far as others held it.
+
+        With `again`, also what the owner holds itself is put away if it must be: it can make it again.
+        """
+        held = self._held.pop(owner, 0)
+        for other in list(self._held):
+            if not budget.fits(count, held + sum(self._held.values())):
+                other.put_away()
+                self._held.pop(other, None)
+        if again and not budget.fits(count, held):
+            owner.put_away()
+            held = 0
+        self._held[owner] = held + count
+
+
+def available() -> int:
+    """Bytes of memory that are free to use now."""
+    return int(psutil.virtual_memory().available)
+
+
+def readable(count: float) -> str:
+    """A number of bytes for people: 1.2 GiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} GiB"

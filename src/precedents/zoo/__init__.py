@@ -1,0 +1,1 @@
+"""Data sets, architectures, training, and runs: trained models in folders."""

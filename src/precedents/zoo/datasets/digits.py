@@ -1,0 +1,18 @@
+"""Digits (UCI, with scikit-learn): 1,797 handwritten digits of 8 x 8 pixels; needs no download."""
+
+import torch
+
+from precedents.data.examples import Examples
+from precedents.zoo.dataset import Dataset
+from precedents.zoo.datasets._files import Folder
+from precedents.zoo.datasets._sklearn import bundled
+
+CLASSES = tuple("0123456789")
+
+
+def digits(folder: Folder = None) -> Dataset:  # noqa: ARG001  no files are needed
+    """Pixels within 0..1, [n, 1, 8, 8]."""
+    bunch = bundled("digits")
+    inputs = torch.as_tensor(bunch.images, dtype=torch.float32)[:, None] / 16
+    every = Examples.of((inputs, torch.as_tensor(bunch.target)))
+    return Dataset(name="digits", kind="image", classes=CLASSES, train=every, keep=600, held=200)

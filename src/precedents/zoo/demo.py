@@ -1,0 +1,74 @@
+"""The demo: two models on the digits, four explanations of each, and all eighteen metrics on trial.
+
+`precedents demo FOLDER` runs it: it needs only scikit-learn, and writes pictures and tables.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+from rich.console import Console
+
+from precedents.criteria._judgement import judge
+from precedents.criteria._trial import Trial
+from precedents.explain.explainer import Explainer
+from precedents.explain.explanation import Explanation
+from precedents.zoo.run import Prepared, Recipe, Run
+
+LAWS = (
+    "model_randomization",
+    "model_randomization(label=shared)",
+    "identical_class",
+    "identical_class(k=10)",
+    "identical_subclass",
+    "identical_subclass(k=10)",
+    "identical_instance",
+)
+RECIPES = (Recipe("digits", "cnn", epochs=100), Recipe("digits", "logistic_regression", epochs=200))
+CASES = 200
+
+
+def main(folder: Path, out: Console, *, short: bool = False) -> None:
+    """Trains, explains, judges; everything it shows is also written to the folder.
+
+    A short demo has the smaller model only, with a tenth of the epochs and of the cases.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for recipe in RECIPES if not short else [replace(RECIPES[-1], epochs=RECIPES[-1].epochs // 10)]:
+        began = monotonic()
+        out.rule(recipe.model.replace("_", " "))
+        run = Prepared.of(recipe).run()
+        shown(run, CASES // 10 if short else CASES, folder / recipe.model, out)
+        out.print(f"{recipe.model}: {monotonic() - began:.0f} seconds")
+    out.print(f"Pictures and tables are in {folder}/")
+
+
+def shown(run: Run, cases: int, name: Path, out: Console) -> None:
+    """Explanations and the judgement of a model, also as files of this name."""
+    prepared = run.prepared
+    test = prepared.test.selected(range(cases))
+    trial = Trial.of(run.model, prepared.train, test, retrain=prepared.retrain)
+    right = (trial.cases.labels == trial.truth).double().mean()
+    out.print(f"{len(prepared.train)} training images, {right:.1%} of {cases} cases predicted correctly")
+    explanation = explained(run, trial)
+    out.print(str(explanation))
+    truth = ", ".join(prepared.dataset.classes[int(label)] for label in trial.truth[shown_cases(trial)])
+    out.print(f"The cases really are {truth}: the right predictions come first.")
+    explanation.plot().savefig(name.with_suffix(".png"), dpi=150)
+    name.with_suffix(".html").write_text(explanation.to_html(), encoding="utf-8")
+    judgement = judge(trial, criteria=LAWS)
+    out.print(judgement)
+    judgement.to_frame().to_csv(name.with_suffix(".csv"), index=False)
+
+
+def explained(run: Run, trial: Trial) -> Explanation:
+    """The precedents of two right and two wrong predictions, by Grad-Cos."""
+    places, prepared = shown_cases(trial), run.prepared
+    explainer = Explainer(run.model, prepared.train, classes=prepared.dataset.classes)
+    return replace(explainer.explain(trial.cases.take(places).inputs), numbers=places)
+
+
+def shown_cases(trial: Trial) -> list[int]:
+    """The first two cases that are predicted right and the first two that are not."""
+    wrong = trial.cases.labels != trial.truth
+    return [*(~wrong).nonzero().flatten().tolist()[:2], *wrong.nonzero().flatten().tolist()[:2]]

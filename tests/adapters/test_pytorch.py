@@ -1,0 +1,173 @@
+"""PyTorch as people write it: Lightning, compiled and half precision models, wherever they are."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from conftest import trained
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
+
+from precedents import Classifier, Examples, Explainer, InputError
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def correlation(one: Tensor, other: Tensor) -> float:
+    return float(torch.corrcoef(torch.stack([one.flatten(), other.flatten()]))[0, 1])
+
+
+# Half precision: computed in float32.
+
+
+class Images(nn.Module):
+    """A convolution with a norm, for rows of five."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv1d(1, 8, 3), nn.BatchNorm1d(8), nn.ReLU(), nn.Flatten())
+        self.head = nn.Linear(24, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.body(x[:, None].to(self.head.weight.dtype)))
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("make", [network, Images])
+@pytest.mark.parametrize("metric", ["cos_grad", "dot_grad", "cos_last"])
+def test_half_precision_scores_correlate_with_those_of_float32(metric, make, precision, train, cases) -> None:
+    model = trained(make, train).float()
+    half = deepcopy(model).to(precision)
+    whole, halved = (Explainer(each, train, metric).scores(cases) for each in (model, half))
+    assert correlation(whole, halved) > 0.99
+
+
+def test_half_precision_weights_are_computed_with_in_float32(train) -> None:
+    model = network().bfloat16()
+    classifier = Classifier.of(model, Examples.of(train))
+    assert {p.dtype for p in classifier.module.parameters()} == {torch.float32}
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    assert all(
+        torch.equal(ours, theirs.float())
+        for ours, theirs in zip(classifier.module.parameters(), model.parameters(), strict=True)
+    )
+
+
+def test_scores_of_half_precision_are_those_of_its_weights_in_float32(train, cases) -> None:
+    half = network().half()
+    assert torch.equal(
+        Explainer(half, train).scores(cases), Explainer(deepcopy(half).float(), train).scores(cases)
+    )
+
+
+def test_inputs_of_half_precision_are_taken(train, cases) -> None:
+    model, halved = network(), (train[0].bfloat16(), train[1])
+    found = Explainer(model, halved).scores(cases.bfloat16())
+    wanted = Explainer(model, (halved[0].float(), train[1])).scores(cases.bfloat16().float())
+    assert torch.equal(found, wanted)
+
+
+# Compiled.
+
+
+class Parted(nn.Module):
+    """Some of its layers are compiled."""
+
+    def __init__(self, inner: nn.Sequential) -> None:
+        super().__init__()
+        self.body, self.head = torch.compile(inner[:2], backend="eager"), inner[2]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.body(x))
+
+
+def compiled_in_place(model: nn.Module) -> nn.Module:
+    model.compile(backend="eager")
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch.compile's own, at its first use
+@pytest.mark.parametrize(
+    "compiled",
+    [lambda m: torch.compile(m, backend="eager"), compiled_in_place, Parted],
+    ids=["whole", "in place", "parts"],
+)
+def test_a_compiled_model_explains_as_the_one_it_came_from(compiled, train, cases) -> None:
+    model = trained(network, train)
+    wanted = Explainer(model, train).scores(cases)
+    other = compiled(deepcopy(model))
+    other(train[0][:2])
+    explainer = Explainer(other, train)
+    assert torch.equal(explainer.scores(cases), wanted)
+    assert not any(hasattr(part, "_orig_mod") for part in explainer.relevance.workspace.model.module.modules())
+
+
+# Lightning.
+
+
+@pytest.fixture(scope="module")
+def lightning():
+    """A LightningModule after its Trainer has run, which it keeps."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Lightning, about workers and loggers
+        import pytorch_lightning as pl
+
+        class Lit(pl.LightningModule):
+            def __init__(self, width: int) -> None:
+                super().__init__()
+                self.save_hyperparameters()
+                self.net = nn.Sequential(nn.Linear(5, width), nn.Tanh(), nn.Linear(width, 3)).double()
+
+            def forward(self, x: Tensor) -> Tensor:
+                return self.net(x)
+
+            def training_step(self, batch, index: int) -> Tensor:
+                loss = cross_entropy(self(batch[0]), batch[1])
+                self.log("loss", loss)
+                return loss
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.1)
+
+        def fitted(train) -> nn.Module:
+            with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.manual_seed(0)
+                model = Lit(width=4)
+                trainer = pl.Trainer(
+                    max_epochs=1,
+                    accelerator="cpu",
+                    logger=False,
+                    enable_checkpointing=False,
+                    enable_progress_bar=False,
+                    enable_model_summary=False,
+                )
+                trainer.fit(model, DataLoader(TensorDataset(*train), batch_size=9, shuffle=True))
+            return model
+
+        yield fitted
+
+
+def test_a_lightning_module_explains_as_the_network_inside(lightning, train, cases) -> None:
+    model = lightning(train)
+    trainer = model.trainer
+    found = Explainer(model, DataLoader(TensorDataset(*train), batch_size=9)).scores(cases)
+    wanted = Explainer(model.net, train).scores(cases)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+    assert model.trainer is trainer
+
+
+# What is no classifier of any kind.
+
+
+@pytest.mark.parametrize(
+    "model", [lambda x: x, "model.pt", {"weight": torch.zeros(3)}, 7], ids=lambda m: type(m).__name__
+)
+def test_what_is_no_model_is_refused_with_the_kinds_there_are(model, train) -> None:
+    with pytest.raises(InputError, match=r"The model is a .*. Pass a torch.nn.Module.*forward"):
+        Explainer(model, train)

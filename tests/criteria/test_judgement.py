@@ -1,0 +1,118 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from precedents import CRITERIA, METRICS, Result, Trial, UnknownNameError, judge
+from precedents.criteria._judgement import Inapplicable
+from precedents.criteria.identical_class import IdenticalClass
+
+SOME = ["cos_x", "cos_last", "cos_grad"]
+
+
+@pytest.fixture(scope="module")
+def judgement(linear_trial):
+    return judge(linear_trial, SOME)
+
+
+@pytest.fixture(scope="module")
+def whole(trial):
+    return judge(trial)
+
+
+def test_every_metric_is_judged_by_every_criterion(whole) -> None:
+    assert set(whole.outcomes) == {(metric, criterion) for metric in METRICS for criterion in CRITERIA.names()}
+
+
+def test_nothing_is_inapplicable_to_the_world(whole) -> None:
+    assert {type(outcome) for outcome in whole.outcomes.values()} == {Result}
+
+
+def test_an_outcome_is_that_of_the_criterion(whole, trial) -> None:
+    alone = IdenticalClass()(trial, METRICS["cos_grad"])
+    assert whole["cos_grad", "identical_class"].values.tolist() == alone.values.tolist()
+
+
+def test_metrics_and_criteria_are_names_texts_or_values(trial) -> None:
+    found = judge(
+        trial,
+        ["GC", METRICS["cos_x"], "cosine:gradient/fisher(kind=true)"],
+        ["identical_class(k=3)", IdenticalClass()],
+    )
+    assert list(found.outcomes) == [
+        (metric, criterion)
+        for criterion in ("identical_class(k=3)", "identical_class")
+        for metric in ("cos_grad", "cos_x", "cosine:gradient/fisher(kind=true)")
+    ]
+
+
+@pytest.mark.parametrize("criterion", ["identical_class", "identical_instance", "model_randomization"])
+def test_hidden_metrics_do_not_apply_to_a_linear_model(criterion, judgement) -> None:
+    outcome = judgement["cos_last", criterion]
+    assert isinstance(outcome, Inapplicable)
+    assert "linear" in outcome.reason
+
+
+def test_the_subclass_criterion_does_not_apply_without_subclasses(judgement) -> None:
+    outcome = judgement["cos_grad", "identical_subclass"]
+    assert isinstance(outcome, Inapplicable)
+    assert "subclass" in outcome.reason
+
+
+def test_the_other_metrics_of_a_linear_model_are_judged(judgement) -> None:
+    assert isinstance(judgement["cos_grad", "identical_class"], Result)
+
+
+def test_a_frame_has_a_row_per_metric_and_criterion(judgement) -> None:
+    frame = judgement.to_frame()
+    assert len(frame) == len(SOME) * len(CRITERIA.names())
+    assert {"metric", "criterion", "value", "std", "low", "high", "chance", "verdict", "reason"} <= set(frame)
+
+
+def test_a_frame_has_a_value_exactly_where_there_is_a_result(judgement) -> None:
+    frame = judgement.to_frame()
+    assert (frame["value"].isna() == (frame["verdict"] == "not applicable")).all()
+
+
+def test_a_frame_gives_the_reason_where_there_is_no_result(judgement) -> None:
+    frame = judgement.to_frame()
+    assert (frame[frame["verdict"] == "not applicable"]["reason"].str.len() > 10).all()
+
+
+def test_a_frame_of_no_results_has_its_columns_all_the_same(linear_trial) -> None:
+    frame = judge(linear_trial, ["cos_last"], ["identical_class"]).to_frame()
+    assert "value" in frame
+    assert frame["verdict"].tolist() == ["not applicable"]
+
+
+def test_results_are_within_their_intervals(whole) -> None:
+    frame = whole.to_frame()
+    assert (frame["low"] <= frame["value"] + 1e-12).all()
+    assert (frame["value"] <= frame["high"] + 1e-12).all()
+
+
+def test_a_judgement_prints_as_a_table_with_dashes(judgement) -> None:
+    console = Console(file=io.StringIO(), width=120, no_color=True)
+    console.print(judgement)
+    (row,) = [line for line in console.file.getvalue().splitlines() if "cos_last" in line]
+    assert row.count("–") == 4
+    assert "nan" not in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["cos_gard"],), "Did you mean 'cos_grad'"),
+        ((["GC"], ["identical_clas"]), "Did you mean 'identical_class'"),
+    ],
+)
+def test_an_unknown_name_suggests_the_nearest(arguments, message, trial) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        judge(trial, *arguments)
+
+
+def test_a_judgement_is_the_same_at_every_call(model, train, test, trial) -> None:
+    again = judge(Trial.of(model, train, test), SOME, ["model_randomization"])
+    for name in SOME:
+        first = judge(trial, [name], ["model_randomization"])[name, "model_randomization"]
+        assert first.values.tolist() == again[name, "model_randomization"].values.tolist()

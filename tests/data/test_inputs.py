@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from precedents.data.inputs import bare, fed, leaves, mapped, shapes, stacked, tensors
+
+NEST = {"a": torch.zeros(4, 2), "b": (torch.ones(4), torch.ones(4, 3))}
+
+
+class Sum(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a + 2 * b
+
+
+@pytest.mark.parametrize("value", [np.ones((2, 3)), [[1.0] * 3] * 2, torch.ones(2, 3)])
+def test_arrays_and_lists_become_tensors(value) -> None:
+    assert torch.equal(tensors(value), torch.ones(2, 3, dtype=tensors(value).dtype))
+
+
+def test_tensors_keeps_the_nest() -> None:
+    found = tensors({"a": np.zeros(2), "b": (3, [1, 2])})
+    assert shapes(found) == [(2,), (), (2,)]
+
+
+def test_tensors_are_cut_from_their_graph() -> None:
+    assert not tensors(torch.ones(2, requires_grad=True)).requires_grad
+
+
+def test_mapped_reaches_every_leaf_and_keeps_the_nest() -> None:
+    found = mapped(lambda leaf: leaf[:2] + 1, NEST)
+    assert list(found) == ["a", "b"]
+    assert isinstance(found["b"], tuple)
+    assert [float(leaf.sum()) for leaf in leaves(found)] == [4.0, 4.0, 12.0]
+
+
+def test_leaves_come_in_order() -> None:
+    assert [leaf.shape for leaf in leaves(NEST)] == [(4, 2), (4,), (4, 3)]
+
+
+def test_shapes_are_those_of_the_leaves() -> None:
+    assert shapes(NEST) == [(4, 2), (4,), (4, 3)]
+
+
+def test_stacked_undoes_taking_instances_one_by_one() -> None:
+    instances = [mapped(lambda leaf, i=i: leaf[i], NEST) for i in range(4)]
+    again = stacked(instances)
+    assert all(torch.equal(a, b) for a, b in zip(leaves(again), leaves(NEST), strict=True))
+
+
+def test_a_tuple_is_fed_as_positional_arguments() -> None:
+    assert float(fed(Sum(), (torch.tensor(1.0), torch.tensor(2.0)))) == 5
+
+
+def test_a_dict_is_fed_as_keyword_arguments() -> None:
+    assert float(fed(Sum(), {"b": torch.tensor(2.0), "a": torch.tensor(1.0)})) == 5
+
+
+def test_a_tensor_is_fed_as_it_is() -> None:
+    assert torch.equal(fed(nn.Identity(), torch.ones(3)), torch.ones(3))
+
+
+def test_a_bare_instance_has_no_padding() -> None:
+    ids, mask = torch.tensor([[5, 6, 0], [7, 8, 9]]), torch.tensor([[1, 1, 0], [1, 1, 1]])
+    nest = {"input_ids": ids, "attention_mask": mask, "size": torch.tensor([[1.0], [2.0]])}
+    found = bare(nest, 0)
+    assert [found[name].tolist() for name in nest] == [[5, 6], [1, 1], [1.0]]
+    assert bare((ids, mask), 0)[0].tolist() == [5, 6, 0]

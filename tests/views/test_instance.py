@@ -1,0 +1,173 @@
+import io
+from base64 import b64decode
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from precedents import InputError
+from precedents.views.gallery import Cell, Strip, document, figure, page
+from precedents.views.shown import as_png, lines, scores, shown
+from precedents.views.table import Table, Value, table
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (1, 4, 5), (4, 5, 1), (1, 1, 4, 5), (2, 4, 5), (4, 5, 4)])
+def test_two_axes_of_an_image_are_a_grey_picture(shape) -> None:
+    assert shown(torch.rand(*shape, generator=torch.Generator().manual_seed(0))).shape == (4, 5)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 5, 3)])
+def test_three_channels_are_colours(shape) -> None:
+    assert shown(torch.rand(*shape, generator=torch.Generator().manual_seed(0))).shape == (4, 5, 3)
+
+
+def test_channels_first_become_channels_last() -> None:
+    image = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(0))
+    np.testing.assert_allclose(shown(image), image.permute(1, 2, 0).numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [torch.arange(20.0).reshape(4, 5) - 7, torch.full((4, 5), 3.0), torch.eye(4), torch.eye(4).bool()],
+    ids=["normalized", "constant", "unit", "bool"],
+)
+def test_a_picture_is_within_zero_and_one(image) -> None:
+    picture = shown(image)
+    assert 0 <= picture.min() <= picture.max() <= 1
+
+
+def test_a_picture_of_bytes_keeps_its_brightness() -> None:
+    assert shown(torch.full((2, 2), 51, dtype=torch.uint8)).tolist() == [[0.2, 0.2], [0.2, 0.2]]
+
+
+def test_a_picture_within_zero_and_one_stays_as_it_is() -> None:
+    assert shown(torch.full((2, 2), 0.25)).tolist() == [[0.25, 0.25], [0.25, 0.25]]
+
+
+def test_numbers_in_a_row_are_a_table_row() -> None:
+    assert shown(torch.tensor([1.5, 2.0])) == {"x0": 1.5, "x1": 2.0}
+
+
+def test_whole_numbers_in_a_row_are_tokens() -> None:
+    assert shown(torch.tensor([3, 1, 2])) == "3 1 2"
+
+
+def test_a_nest_is_shown_by_its_first_part() -> None:
+    assert shown({"a": torch.tensor([3]), "b": torch.tensor([1.0])}) == "3"
+
+
+@pytest.mark.parametrize("value", ["text", {"a": 1}])
+def test_render_decides(value) -> None:
+    assert shown(torch.zeros(2), lambda x: value) == value
+
+
+def test_render_may_return_an_image_array() -> None:
+    assert shown(torch.zeros(2), lambda x: np.eye(3)).shape == (3, 3)
+
+
+@pytest.mark.parametrize("value", [None, object()])
+def test_render_must_return_something_to_show(value) -> None:
+    with pytest.raises(InputError, match=r"render returned a .* Return an image array, a text or a mapping"):
+        shown(torch.zeros(2), lambda x: value)
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ([0.98, 0.9784, -0.86], ["+0.980", "+0.978", "-0.860"]),
+        ([1.0, 0.93184], ["+1.000", "+0.932"]),
+        ([0.0176, -0.00163], ["+0.0176", "-0.0016"]),
+        ([-376.04, -41.3], ["-376.0", "-41.3"]),
+        ([12345.0, 2.0], ["+1.23e+04", "+2.00e+00"]),
+        ([1e-7, 0.0], ["+1.00e-07", "+0.00e+00"]),
+        ([0.0, 0.0], ["+0.000", "+0.000"]),
+        ([0.5, float("nan"), -float("inf")], ["+0.500", "+nan", "-inf"]),
+        ([], []),
+    ],
+)
+def test_scores_that_stand_together_have_the_same_digits(values, written) -> None:
+    assert scores(values) == written
+
+
+def test_a_png_is_a_data_address() -> None:
+    address = as_png(np.eye(4))
+    assert address.startswith("data:image/png;base64,")
+    assert b64decode(address.partition(",")[2]).startswith(b"\x89PNG")
+
+
+def test_a_table_row_is_lines_of_names_and_values() -> None:
+    assert lines({"a": 1.23456, "long": "text", 3: 4}) == ["a    1.23", "long text", "3    4"]
+
+
+def test_a_long_table_row_says_how_many_more_there_are() -> None:
+    assert lines({f"x{i}": i for i in range(9)}, most=2) == ["x0 0", "x1 1", "... 7 more"]
+
+
+def test_no_values_are_no_lines() -> None:
+    assert lines({}) == []
+
+
+STRIPS = [
+    Strip(Cell("case", "text"), [Cell("one", "text", True), Cell("two", "text", False)]),
+    Strip(Cell("case", "text"), [Cell("one", "text", False)]),
+]
+
+
+def test_a_figure_has_room_for_the_longest_strip() -> None:
+    drawn = figure(STRIPS, "heading")
+    assert len(drawn.axes) == 6
+    assert drawn.get_suptitle() == "heading"
+
+
+def test_a_figure_marks_what_disagrees() -> None:
+    titles = [axes.get_title() for axes in figure(STRIPS).axes]
+    assert titles == ["case", "one", "two ✗", "case", "one ✗", ""]
+
+
+def test_a_page_marks_what_disagrees() -> None:
+    assert page(STRIPS).count("✗") == 2
+
+
+def test_a_page_escapes_everything() -> None:
+    bad = "<b>'\"&"
+    html = page([Strip(Cell(bad, bad), [Cell(bad, {bad: bad}, True), Cell(bad, np.eye(2), True)])], bad)
+    assert bad not in html
+    assert "<b>" not in html
+
+
+def test_a_page_without_a_heading_has_no_caption() -> None:
+    assert "caption" not in page(STRIPS)
+
+
+CELLS = {
+    ("gc", "identical_class"): Value("1.000", "passed"),
+    ("gc", "identical_class(k=10)"): Value("0.800", "weak"),
+    ("cos_x", "identical_class"): Value("0.300", "failed"),
+    ("cos_x", "identical_class(k=10)"): Value("–"),
+}
+
+
+def printed(content: Table) -> list[str]:
+    console = Console(file=io.StringIO(), width=80, no_color=True)
+    console.print(table(content))
+    return console.file.getvalue().splitlines()
+
+
+def test_a_table_prints_a_row_per_metric_with_marks() -> None:
+    rows = ["".join(line.replace("│", "").split()) for line in printed(Table("metric", CELLS))]
+    assert "gc1.0000.800~" in rows
+    assert "cos_x0.300!–" in rows
+
+
+def test_a_table_explains_its_marks() -> None:
+    assert "passed, weak (~), failed (!), not applicable (–)" in " ".join(
+        " ".join(printed(Table("metric", CELLS))).split()
+    )
+
+
+def test_a_document_is_a_page_with_an_escaped_title() -> None:
+    page = document("<p>body</p>", "<b>title")
+    assert page.startswith("<!doctype html>")
+    assert "<title>&lt;b&gt;title</title>" in page
+    assert "<p>body</p>" in page

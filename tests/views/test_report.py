@@ -1,0 +1,194 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import reports
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from precedents.views.gallery import Cell
+from precedents.views.report import Example, Report, Row, html
+from precedents.views.shown import visible
+from precedents.views.svg import inline
+from precedents.views.tiles import LONG, SMALL, Album, shrunk
+from precedents.zoo.text import MARKS, encoded, written
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, ids, and the text outside of styles and scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.text, self._inside = "", ""
+        self.feed(text)
+        self.ids = [found["id"] for _, found in self.tags if "id" in found]
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag) -> None:
+        self._inside = ""
+
+    def handle_data(self, data) -> None:
+        if self._inside not in ("style", "script"):
+            self.text += data
+
+
+EMPTY = Report("title", [], [], {}, {}, [], {}, [], {}, [], {}, {})
+
+
+@pytest.fixture(scope="module")
+def real(trial) -> Report:
+    return reports.real(trial)
+
+
+@pytest.fixture(scope="module")
+def page(real) -> Page:
+    return Page(html(real))
+
+
+def test_a_page_without_anything_is_a_page() -> None:
+    page = Page(html(EMPTY))
+    assert "No case equals a training instance." in page.text
+    assert [found["href"] for tag, found in page.tags if tag == "a"] == ["#verdicts", "#duplicates"]
+
+
+def test_every_link_leads_somewhere_on_the_page(page) -> None:
+    links = {found["href"][1:] for tag, found in page.tags if tag in ("a", "use")}
+    assert links
+    assert links <= set(page.ids)
+
+
+def test_no_id_is_given_twice(page) -> None:
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_headings_do_not_skip_a_level(page) -> None:
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_every_picture_has_a_label_and_every_heading_of_a_table_a_scope(page) -> None:
+    assert all(found.get("aria-label") for _, found in page.tags if found.get("role") == "img")
+    assert all(found.get("scope") in ("col", "row") for tag, found in page.tags if tag == "th")
+
+
+def test_the_page_has_every_number_and_verdict(real, page) -> None:
+    for row in real.rows:
+        if row.value is not None:
+            assert f"{row.value:.3f}".replace("-0.000", "0.000").replace("-", "−") in page.text
+        assert row.verdict in page.text
+
+
+def test_what_does_not_apply_has_its_reason() -> None:
+    rows = [Row("cos_last", "identical_class", None, None, None, None, "not applicable", "It is linear.")]
+    assert "Not applicable: cos_last (It is linear.)" in Page(html(replace(EMPTY, rows=rows))).text
+
+
+def test_the_same_report_is_the_same_page(real) -> None:
+    assert html(real) == html(real)
+
+
+def test_the_page_keeps_each_picture_once() -> None:
+    cell = Cell("one", np.eye(4))
+    example = Example(cell, True, {"a": [cell, cell], "b": [cell, Cell("other", 1 - np.eye(4))]})
+    text = html(replace(EMPTY, examples=[example, example]))
+    assert text.count("data:image/png") == 2
+    assert text.count("<use ") == 10
+
+
+def test_eighteen_metrics_by_eight_criteria_fit_in_five_megabytes(large) -> None:
+    assert len(large.encode()) < 5_000_000
+
+
+def test_a_criterion_that_is_not_yes_or_no_is_drawn_as_boxes() -> None:
+    rows = [
+        Row("m", "graded", 0.5, 0.4, 0.6, 0.0, "weak", ""),
+        Row("m", "rate", 0.5, 0.4, 0.6, 0.0, "weak", ""),
+    ]
+    values = {("m", "graded"): [0.3, 0.7], ("m", "rate"): [0, 1]}
+    text = html(replace(EMPTY, rows=rows, values=values))
+    assert "model_randomization" not in text
+    assert 'id="randomization"' in text
+    assert 'id="rates"' in text
+
+
+def test_unknown_words_are_marked() -> None:
+    example = Example(Cell("case", "the ‹Quokka› fell"), True, {})
+    assert "the <mark>‹Quokka›</mark> fell" in html(replace(EMPTY, examples=[example]))
+
+
+def test_what_the_text_data_sets_do_not_know_is_marked() -> None:
+    text = written(encoded([["a", "quokka"]], (*MARKS, "a"))[0], (*MARKS, "a"))
+    example = Example(Cell("case", text), True, {})
+    assert "a <mark>‹unknown›</mark>" in html(replace(EMPTY, examples=[example]))
+
+
+def test_a_long_text_is_shown_in_two_parts_without_loss() -> None:
+    text = "some words " * 100
+    tile = Album().tile(Cell("", text))
+    assert len(tile.text[0][0]) <= LONG
+    assert tile.text[0][0] + tile.rest[0][0] == text
+
+
+def test_a_table_row_shows_where_it_is_nearest_to_the_case_and_where_farthest() -> None:
+    case, row = {"a": 1.0, "b": 5.0, "c": "x", "d": "y"}, {"a": 9.0, "b": 5.5, "c": "x", "d": "z"}
+    tile = Album().tile(Cell("", row), case, {"a": 2.0, "b": 1.0})
+    assert [str(column) for column in tile.values] == ["c x", "b 5.5 (+0.5 sd)"]
+    assert [str(column) for column in tile.far] == ["a 9 (+4.0 sd)", "d z (case: y)"]
+    assert tile.more == ()
+
+
+def test_the_columns_that_are_neither_near_nor_far_are_there_on_demand() -> None:
+    case, row = {f"c{i}": 0.0 for i in range(9)}, {f"c{i}": float(i) for i in range(9)}
+    tile = Album().tile(Cell("", row), case, dict.fromkeys(case, 1.0))
+    names = [[column.name for column in columns] for columns in (tile.values, tile.far, tile.more)]
+    assert names == [["c0", "c1", "c2"], ["c8", "c7", "c6"], ["c3", "c4", "c5"]]
+
+
+def test_words_that_the_case_has_too_are_bold() -> None:
+    example = Example(Cell("case", "Stocks fell"), True, {"m": [Cell("one", "old stocks & <bonds>")]})
+    assert "old <b>stocks</b> &amp; &lt;bonds&gt;" in html(replace(EMPTY, examples=[example]))
+
+
+@pytest.mark.parametrize("shape", [(224, 224, 3), (1, 5000), (73, 10), (SMALL, SMALL)])
+def test_a_shrunk_picture_keeps_its_shape_and_brightness(shape) -> None:
+    small = shrunk(np.full(shape, 0.25), SMALL)
+    assert max(small.shape[:2]) <= SMALL
+    assert small.ndim == len(shape)
+    np.testing.assert_allclose(small, 0.25)
+
+
+@given(st.text())
+def test_visible_text_can_be_written_to_a_file_and_has_no_control_characters(text) -> None:
+    shown = visible(text)
+    shown.encode()
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]", shown)
+
+
+@settings(max_examples=25)
+@given(st.text(max_size=30))
+def test_any_text_can_be_the_name_of_a_metric(name) -> None:
+    from precedents.views.figures import costs
+
+    text = inline(costs({name: 1.0}), "f", {})
+    assert "<svg" not in text[4:]
+
+
+def test_an_inline_figure_leaves_the_settings_of_matplotlib_alone() -> None:
+    import matplotlib as mpl
+
+    from precedents.views.figures import INK, costs
+
+    before = dict(mpl.rcParams)
+    text = inline(costs({"a": 1.0}), "name", {INK: "var(--ink)"})
+    assert dict(mpl.rcParams) == before
+    assert "var(--ink)" in text
+    assert INK not in text
+    assert set(re.findall(r'id="([^"]*)"', text)) >= set(re.findall(r'href="#([^"]*)"', text))
