@@ -35,7 +35,7 @@ def real(trial: Trial) -> Report:
         rows.append(Row(*key, *numbers, outcome.verdict, ""))
         values[key] = outcome.values.tolist()
     cases = trial.cases.take(range(2)).inputs
-    model, train = trial.workspace.model, trial.workspace.train
+    model, train = trial.workspace.classifier, trial.workspace.train
     strips = {name: Explainer(model, train, name).explain(cases, k=3)._strips() for name in METRICS}
     examples = [
         Example(strips[METRICS[0]][i].case, i == 0, {name: strips[name][i].precedents for name in METRICS})

@@ -87,7 +87,7 @@ def test_scores_equal_plain_autograd_one_instance_at_a_time(name, models) -> Non
 
 @each
 def test_gradients_come_by_rules_alone(name, models) -> None:
-    plan = planned(pr.Explainer(models[name], hugging.data(name, 6, seed=1)).relevance.workspace.model)
+    plan = planned(pr.Explainer(models[name], hugging.data(name, 6, seed=1)).relevance.workspace.classifier)
     assert plan.recording is not None
     assert not plan.recording.uncovered
 
@@ -119,7 +119,9 @@ def test_blocks_that_are_padded_to_different_lengths_give_the_same(tokenizer) ->
     model = small(BertForSequenceClassification, hidden_size=48, vocab_size=400, num_labels=3).double()
     train = [{"input_ids": list(range(5 + i, 6 + i + i % 4)), "label": i % 3} for i in range(20)]
     one, many = pr.Explainer(model, train), pr.Explainer(model, train, memory="20 MB")
-    assert planned(one.relevance.workspace.model).factored  # gradients that are not formed, of 1 to 4 tokens
+    assert planned(
+        one.relevance.workspace.classifier
+    ).factored  # gradients that are not formed, of 1 to 4 tokens
     blocks = list(many.relevance.workspace.rows(many.relevance.metric.features, many.relevance.workspace.train))
     assert len(blocks) > 1
     assert torch.allclose(many.scores(train), one.scores(train), rtol=0, atol=1e-6)
@@ -146,7 +148,7 @@ def test_plans_are_made_for_the_longest_texts(bert) -> None:
     train = [{"input_ids": [5] * length, "label": 0} for length in lengths]
     workspace = pr.Explainer(bert, train).relevance.workspace
     assert list(workspace.train.largest) == [3, 1]
-    assert workspace.model.sample["input_ids"].shape == (2, 12)
+    assert workspace.classifier.sample["input_ids"].shape == (2, 12)
     assert workspace.train.take([0, 2]).inputs["input_ids"].shape == (2, 4)
 
 
@@ -165,7 +167,7 @@ def test_half_precision_ranks_as_full_precision_does(name, models) -> None:
 def test_hidden_layers_are_means_over_tokens_and_what_the_head_receives(name, models, tokenizer, rows) -> None:
     model = copy.deepcopy(models[name])
     workspace = pr.Explainer((model, tokenizer), rows, "cos_last").relevance.workspace
-    blocks, head = workspace.model.hidden(workspace.train.take([0, 1]).inputs)
+    blocks, head = workspace.classifier.hidden(workspace.train.take([0, 1]).inputs)
     for i in range(2):
         inputs = tokenizer(rows[i]["text"], return_tensors="pt")
         states = model(**inputs, output_hidden_states=True).hidden_states

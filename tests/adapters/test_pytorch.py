@@ -102,7 +102,9 @@ def test_a_compiled_model_explains_as_the_one_it_came_from(compiled, train, case
     other(train[0][:2])
     explainer = Explainer(other, train)
     assert torch.equal(explainer.scores(cases), wanted)
-    assert not any(hasattr(part, "_orig_mod") for part in explainer.relevance.workspace.model.module.modules())
+    assert not any(
+        hasattr(part, "_orig_mod") for part in explainer.relevance.workspace.classifier.module.modules()
+    )
 
 
 # Lightning.

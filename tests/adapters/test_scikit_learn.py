@@ -117,7 +117,7 @@ def one(model, x, y) -> Explainer:
 
 def probabilities(explainer: Explainer) -> np.ndarray:
     workspace = explainer.relevance.workspace
-    logits = [workspace.model.finite_logits(batch) for batch in workspace.train.batches(7)]
+    logits = [workspace.classifier.finite_logits(batch) for batch in workspace.train.batches(7)]
     return torch.cat(logits).softmax(dim=1).numpy()
 
 
@@ -219,13 +219,13 @@ def test_damping_can_stand_for_the_penalty(data) -> None:
 
 
 def test_a_logistic_regression_is_one_linear_layer(data) -> None:
-    model = one(LogisticRegression().fit(*data), *data).relevance.workspace.model
-    assert model.head == ""
+    model = one(LogisticRegression().fit(*data), *data).relevance.workspace.classifier
+    assert model.only_layer == ""
 
 
 def test_a_perceptron_of_two_classes_has_its_own_parameters_alone() -> None:
     model = perceptron().fit(X[TWO], Y[TWO])
-    ours = one(model, X[TWO], Y[TWO]).relevance.workspace.model
+    ours = one(model, X[TWO], Y[TWO]).relevance.workspace.classifier
     assert ours.size == sum(part.size for part in [*model.coefs_, *model.intercepts_])
     assert len(ours.taps) == 2
 

@@ -132,7 +132,9 @@ def test_a_random_model_that_is_refused_leaves_the_process_untouched(train) -> N
 def test_the_copy_has_no_hooks_left(disturbed, train, cases) -> None:
     explainer = Explainer(disturbed, train, "cos_all")
     explainer.scores(cases)
-    assert snapshot.of(explainer.relevance.workspace.model.module)["hooks"] == snapshot.of(disturbed)["hooks"]
+    assert (
+        snapshot.of(explainer.relevance.workspace.classifier.module)["hooks"] == snapshot.of(disturbed)["hooks"]
+    )
 
 
 def test_training_on_does_not_change_an_explainer(train, cases) -> None:
@@ -445,15 +447,15 @@ def test_a_wrapped_model_explains_as_the_one_inside(wrap, model, train, cases) -
     assert torch.equal(Explainer(wrap(model), train).scores(cases), Explainer(model, train).scores(cases))
 
 
-# The head: the one Linear that holds all trainable parameters.
+# The only layer: the one Linear that holds all trainable parameters.
 
 
 def test_a_linear_model_is_its_own_head(linear, examples) -> None:
-    assert Classifier.of(linear, examples).head == ""
+    assert Classifier.of(linear, examples).only_layer == ""
 
 
 def test_a_head_behind_a_flatten_is_found(examples) -> None:
-    assert Classifier.of(nn.Sequential(nn.Flatten(), nn.Linear(5, 3)).double(), examples).head == "1"
+    assert Classifier.of(nn.Sequential(nn.Flatten(), nn.Linear(5, 3)).double(), examples).only_layer == "1"
 
 
 @pytest.mark.parametrize(
@@ -466,7 +468,7 @@ def test_a_head_behind_a_flatten_is_found(examples) -> None:
     ids=["network", "softmax", "tanh"],
 )
 def test_a_model_that_is_more_than_a_linear_has_no_head(make, examples) -> None:
-    assert Classifier.of(drawn(make), examples).head is None
+    assert Classifier.of(drawn(make), examples).only_layer is None
 
 
 # Fresh draws.

@@ -274,7 +274,7 @@ def test_a_function_that_needs_float32_gets_it(train, cases) -> None:
         return cross_entropy(logits, labels, weight=weight, reduction="none")
 
     found = Explainer(model, single, loss=loss)
-    assert found.relevance.workspace.model.loss.precision == torch.float32
+    assert found.relevance.workspace.classifier.loss.precision == torch.float32
     wanted = Explainer(model, single, loss=nn.CrossEntropyLoss(weight)).scores(cases)
     torch.testing.assert_close(found.scores(cases), wanted, rtol=1e-4, atol=1e-5)
 
@@ -282,8 +282,8 @@ def test_a_function_that_needs_float32_gets_it(train, cases) -> None:
 def test_the_loss_goes_with_the_model_through_trials(train, test) -> None:
     model = network()
     trial = Trial.of(model, train, test, loss=LOSSES["both"], fresh=lambda seed: network())
-    assert trial.workspace.model.loss == CrossEntropy(tuple(WEIGHT.tolist()), 0.2)
-    assert trial.randomized(0, "own").workspace.model.loss == trial.workspace.model.loss
+    assert trial.workspace.classifier.loss == CrossEntropy(tuple(WEIGHT.tolist()), 0.2)
+    assert trial.randomized(0, "own").workspace.classifier.loss == trial.workspace.classifier.loss
     found = audit(model, train, test, metrics=["cos_grad"], criteria=["identical_class"], loss=LOSSES["both"])
     assert found.scope.facts["loss"] == "cross entropy with weight=[0.5, 2.0, 1.0], label_smoothing=0.2"
 
@@ -296,7 +296,7 @@ def test_weights_have_no_meaning_for_merged_classes(train, test) -> None:
     with pytest.raises(NotApplicable, match="no weights for merged ones"):
         weighed.merged(0)
     smooth = Trial.of(network(), train, test, retrain=retrain, loss=LOSSES["smoothing"])
-    assert smooth.merged(0).workspace.model.loss == CrossEntropy(label_smoothing=0.2)
+    assert smooth.merged(0).workspace.classifier.loss == CrossEntropy(label_smoothing=0.2)
     assert judge(smooth, ["cos_grad"], ["identical_subclass"]).outcomes
 
 

@@ -207,7 +207,7 @@ def dense_hessian(model: nn.Module) -> Tensor:
 @pytest.mark.parametrize("metric", ["dot_if", "dot:gradient/lanczos(negative=keep)"])
 def test_curvature_of_one_logit_is_that_of_the_binary_cross_entropy(make, head, metric) -> None:
     model = make()
-    assert Classifier.of(model, Examples.of(TWO)).head == head
+    assert Classifier.of(model, Examples.of(TWO)).only_layer == head
     hessian = dense_hessian(model)
     ridge = 1e-3 * hessian.diagonal().abs().mean()
     inverse = torch.linalg.inv(hessian + ridge * torch.eye(len(hessian), dtype=torch.double))
@@ -219,7 +219,7 @@ def test_curvature_of_one_logit_is_that_of_the_binary_cross_entropy(make, head, 
 
 def test_the_gauss_newton_matrix_of_a_linear_logit_is_its_hessian() -> None:
     model = nn.Sequential(nn.Linear(5, 1), Doubled()).double()
-    assert Classifier.of(model, Examples.of(TWO)).head is None
+    assert Classifier.of(model, Examples.of(TWO)).only_layer is None
     exact, newton = (
         Explainer(model, TWO, f"dot:gradient/hessian(kind={kind})").scores(ASKED)
         for kind in ("exact", "gauss_newton")

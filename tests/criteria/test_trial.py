@@ -40,12 +40,14 @@ def test_scores_are_those_of_the_explainer(name, trial, model, train, cases) -> 
 def test_a_randomized_trial_has_other_parameters_and_the_same_data(trial) -> None:
     random = trial.randomized(0, "own")
     assert random.workspace.train is trial.workspace.train
-    assert not torch.equal(random.workspace.model.module[0].weight, trial.workspace.model.module[0].weight)
+    assert not torch.equal(
+        random.workspace.classifier.module[0].weight, trial.workspace.classifier.module[0].weight
+    )
 
 
 def test_own_labels_are_the_random_models_predictions(trial, cases) -> None:
     random = trial.randomized(0, "own")
-    assert torch.equal(random.cases.labels, random.workspace.model.module(cases).argmax(dim=1))
+    assert torch.equal(random.cases.labels, random.workspace.classifier.module(cases).argmax(dim=1))
 
 
 def test_shared_labels_are_the_trained_models_predictions(trial) -> None:
@@ -65,13 +67,13 @@ def test_a_fresh_model_is_made_by_the_users_factory(model, train, test) -> None:
         return made
 
     trial = Trial.of(model, train, test, fresh=fresh)
-    assert set(trial.randomized(7, "own").workspace.model.module[0].weight.flatten().tolist()) == {7.0}
+    assert set(trial.randomized(7, "own").workspace.classifier.module[0].weight.flatten().tolist()) == {7.0}
 
 
 def test_a_fresh_model_keeps_the_named_hidden_layers(model, train, test) -> None:
     trial = Trial.of(model, train, test, hidden=["1"], fresh=lambda seed: mlp().double())
     assert trial.randomized(0, "own").scores(METRICS["cos_last"]).shape == (12, 45)
-    assert [tap.module for tap in trial.randomized(0, "own").workspace.model.taps] == ["1"]
+    assert [tap.module for tap in trial.randomized(0, "own").workspace.classifier.taps] == ["1"]
 
 
 def test_a_merged_trial_has_the_old_classes_as_subclasses(trial, train, test) -> None:
@@ -81,7 +83,7 @@ def test_a_merged_trial_has_the_old_classes_as_subclasses(trial, train, test) ->
     assert torch.equal(merged.truth, groups[test[1]])
     assert torch.equal(merged.subclasses[0], train[1])
     assert torch.equal(merged.subclasses[1], test[1])
-    assert merged.workspace.model.classes == 2
+    assert merged.workspace.classifier.classes == 2
 
 
 def test_a_model_is_retrained_once_for_a_seed(model, train, test) -> None:
@@ -144,7 +146,7 @@ def test_a_bad_test_set_is_refused(cut, message, model, train, test) -> None:
 
 def test_a_classifier_may_be_passed_for_the_model(classifier, train, test) -> None:
     assert isinstance(classifier, Classifier)
-    assert Trial.of(classifier, train, test).workspace.model is classifier
+    assert Trial.of(classifier, train, test).workspace.classifier is classifier
 
 
 def test_the_matrices_of_one_model_are_put_away_for_another_that_needs_the_memory(linear, train, test) -> None:
@@ -154,9 +156,9 @@ def test_the_matrices_of_one_model_are_put_away_for_another_that_needs_the_memor
         trial.scores(metric)
         trial.randomized(0, "own").scores(metric)
     recipe = tight.relevance(metric).metric.preconditioner
-    assert recipe not in tight.workspace.kept
-    assert recipe in tight.randomized(0, "own").workspace.kept
-    assert recipe in ample.workspace.kept
+    assert recipe not in tight.workspace.cache
+    assert recipe in tight.randomized(0, "own").workspace.cache
+    assert recipe in ample.workspace.cache
     few = tight.workspace.train.selected(range(3))  # for which the matrices are needed once more
     for ask in (
         lambda trial: trial,

@@ -178,7 +178,7 @@ def test_both_factors_are_their_definitions(classifier, examples, model, train) 
 def test_calls_of_one_layer_add_up(train) -> None:
     model = drawn(Twice)
     workspace = evidence_of(model, train)
-    for name, factor in kronecker_factors(workspace.model, workspace.train).items():
+    for name, factor in kronecker_factors(workspace.classifier, workspace.train).items():
         for ours, theirs in zip(
             factor.means(), moments(model, train[0], model.get_submodule(name)), strict=True
         ):
@@ -216,8 +216,8 @@ def test_the_diagonal_in_the_basis_is_that_of_the_gauss_newton_matrix(name) -> N
     data = pair(7, 5 if name in others else 16)
     workspace = evidence_of(model, data)
     matrix = gauss_newton(model, data)
-    basis = kronecker_basis(workspace.model, workspace.train)
-    values = corrected_eigenvalues(workspace.model, workspace.train, basis).numpy()
+    basis = kronecker_basis(workspace.classifier, workspace.train)
+    values = corrected_eigenvalues(workspace.classifier, workspace.train, basis).numpy()
     columns = basis.restored(
         torch.eye(len(matrix), dtype=torch.double)
     ).numpy()  # one vector of the basis a row
@@ -257,7 +257,7 @@ def test_what_has_no_factors_is_inverted_by_the_diagonal(make, kronecker) -> Non
     diagonal = np.diag(gauss_newton(model, data))
     whole = dense(inverse, len(diagonal))
     start = 0
-    for name, parameter in workspace.model.parameters.items():
+    for name, parameter in workspace.classifier.parameters.items():
         own = range(start, start + parameter.numel())
         start += parameter.numel()
         alone = np.array_equal(whole[own] != 0, np.eye(len(diagonal))[own] != 0)
@@ -271,7 +271,7 @@ def test_a_frozen_part_of_a_layer_is_left_out(frozen, train) -> None:
     model = drawn(mlp)
     getattr(model[0], frozen).requires_grad_(False)
     workspace = evidence_of(model, train)
-    factors = kronecker_factors(workspace.model, workspace.train)
+    factors = kronecker_factors(workspace.classifier, workspace.train)
     if frozen == "bias":
         assert len(factors["0"].received) == 5
     else:
@@ -316,7 +316,7 @@ def test_factored_gradients_are_rotated_without_forming_them() -> None:
     data = pair(9, 16)
     workspace = evidence_of(model, data)
     inverse = ekfac.fit(workspace)
-    rows = loss_gradients(workspace.model, workspace.train.take(range(9)))
+    rows = loss_gradients(workspace.classifier, workspace.train.take(range(9)))
     assert len(rows.factors) == 2
     ours, theirs = (inverse.coordinates(each).dense() for each in (rows, rows.dense().detach()))
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12 * float(theirs.abs().max()))
@@ -350,7 +350,7 @@ def test_a_table_that_was_looked_up_is_formed() -> None:
     tokens = torch.randint(60, (9, 2), generator=torch.Generator().manual_seed(0))
     workspace = evidence_of(model, (tokens, torch.arange(9) % 3))
     inverse = ekfac.fit(workspace)
-    rows = loss_gradients(workspace.model, workspace.train.take(range(9)))
+    rows = loss_gradients(workspace.classifier, workspace.train.take(range(9)))
     assert [place.start for place, _ in rows.factors] == [0]
     torch.testing.assert_close(
         inverse.coordinates(rows).dense(), inverse.coordinates(rows.dense().detach()).dense()
@@ -394,7 +394,7 @@ def test_a_confident_float32_model_keeps_its_curvature(train) -> None:
     model.load_state_dict({name: 200 * value for name, value in model.state_dict().items()})
     model = model.float()
     workspace = evidence_of(model, (train[0][:1], train[1][:1]))
-    factor = kronecker_factors(workspace.model, workspace.train)[""]
+    factor = kronecker_factors(workspace.classifier, workspace.train)[""]
     logits = model(train[0][:1].float()).double()
     p = logits.softmax(dim=1)[0].detach().numpy()
     assert p.max() > 1 - 1e-12
@@ -440,10 +440,10 @@ def test_its_text_is_read_back() -> None:
 def test_the_model_is_left_as_it_was(make) -> None:
     model = drawn(make)
     workspace = evidence_of(model, pair(7, 16 if make is CONVOLUTIONS["deep"] else 5))
-    before, copy = snapshot.of(model), snapshot.of(workspace.model.module)
+    before, copy = snapshot.of(model), snapshot.of(workspace.classifier.module)
     ekfac.fit(workspace)
     assert snapshot.of(model) == before
-    assert snapshot.of(workspace.model.module) == copy
+    assert snapshot.of(workspace.classifier.module) == copy
 
 
 def test_gradients_need_not_be_enabled(workspace, classifier, examples) -> None:

@@ -104,7 +104,7 @@ def test_the_closed_form_leaves_out_what_is_frozen(frozen, examples, train) -> N
 def test_the_closed_form_covers_a_head_on_frozen_layers(examples, train) -> None:
     model = drawn(Bottleneck)
     classifier = Classifier.of(model, examples)
-    assert classifier.head == "head"
+    assert classifier.only_layer == "head"
     assert_same(linear_hessian(classifier, examples).numpy(), oracle.hessian(model, train))
 
 

@@ -95,8 +95,8 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray, atol: float = 1e-9) -> Non
 def test_a_product_is_the_dense_hessian_times_the_vector(make, train) -> None:
     model = drawn(make)
     workspace = evidence_of(model, train)
-    matrix, vectors = hessian(model, train), normal(3, workspace.model.size)
-    ours = hessian_product(workspace.model, workspace.train, vectors)
+    matrix, vectors = hessian(model, train), normal(3, workspace.classifier.size)
+    ours = hessian_product(workspace.classifier, workspace.train, vectors)
     torch.testing.assert_close(ours, vectors @ matrix, rtol=1e-10, atol=1e-12)
 
 
@@ -110,7 +110,7 @@ def test_a_product_is_the_same_in_batches(model, train, classifier, examples) ->
 def test_a_product_for_a_float32_model_is_computed_in_float64(train) -> None:
     model = drawn(mlp).float()
     workspace = evidence_of(model, train)
-    ours = hessian_product(workspace.model, workspace.train, normal(2, 89).float())
+    ours = hessian_product(workspace.classifier, workspace.train, normal(2, 89).float())
     assert ours.dtype == torch.double
     theirs = normal(2, 89).float().double() @ hessian(model.double(), train)
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)

@@ -489,7 +489,7 @@ def test_a_notebook_escapes_what_it_shows(hostile, model, train, cases, pictures
         Explainer(model, train, render=lambda x: {hostile: hostile}).explain(cases[:2]),
     ]
     workspace = pictures.relevance.workspace
-    images = Explainer(workspace.model, workspace.train, classes=[hostile] * 3)
+    images = Explainer(workspace.classifier, workspace.train, classes=[hostile] * 3)
     shown.append(images.explain(workspace.train.take([3]).inputs))
     for explanation in shown:
         assert hostile not in explanation._repr_html_()

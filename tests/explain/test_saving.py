@@ -79,7 +79,7 @@ def test_gradients_that_are_factors_are_kept_as_factors(metric, tmp_path, small_
     train = tokens[:25], torch.arange(25) % 3
     explainer = Explainer(model, train, metric)
     assert (
-        explainer.relevance.workspace.held(METRICS["cos_grad"].features)
+        explainer.relevance.workspace.stored(METRICS["cos_grad"].features)
         < 10_000
         < sum(p.numel() for p in model.parameters())
     )
@@ -162,7 +162,7 @@ def test_an_inverse_that_cannot_be_written_is_fitted_again(model, train, cases, 
     metric = Metric(inputs, dot, Halved())
     Explainer(model, train, metric).save(tmp_path / "saved")
     loaded = Explainer.load(tmp_path / "saved", model, train, metric=metric)
-    assert ("rows", inputs) in loaded.relevance.workspace.kept
+    assert ("rows", inputs) in loaded.relevance.workspace.cache
     assert torch.equal(loaded.scores(cases), Explainer(model, train, "dot_x").scores(cases) / 2)
 
 

@@ -73,7 +73,7 @@ def test_factored_and_formed_plans_give_the_same_scores() -> None:
     factored, formed = Classifier.of(model, examples), Classifier.of(model, examples)
     plan = planned(factored)
     assert len(plan.factored) >= 2
-    formed.kept.once("plan", lambda: replace(plan, factored=frozenset()))
+    formed.cache.once("plan", lambda: replace(plan, factored=frozenset()))
     ours, plain = loss_gradients(factored, batch), loss_gradients(formed, batch)
     assert ours.matrix.shape[1] < plain.matrix.shape[1] == ours.width
     torch.testing.assert_close(ours.products(ours), plain.products(plain), rtol=1e-9, atol=1e-12)

@@ -101,6 +101,6 @@ class Read(nn.Module):
 def test_a_pass_of_a_recurrent_layer_is_counted_by_its_steps(kind) -> None:
     """What is worked on at once does not grow with the length of a sequence; what is held does."""
     short, long = (planned(Classifier.of(stirred(Read(kind)), world(normal(4, t, 3))[0])) for t in (5, 500))
-    assert long.near < 1.5 * short.near
+    assert long.in_cache < 1.5 * short.in_cache
     assert long.volume > 50 * short.volume
     assert long.size == short.size

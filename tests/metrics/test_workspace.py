@@ -103,7 +103,7 @@ def test_what_is_large_is_made_again_after_it_was_put_away(classifier, examples)
         return len(made)
 
     assert [workspace.matrix("large", make), workspace.once("small", make)] == [1, 2]
-    workspace.kept.put_away()
+    workspace.cache.put_away()
     assert [workspace.matrix("large", make), workspace.once("small", make)] == [3, 2]
 
 
@@ -119,7 +119,7 @@ def test_what_another_thread_works_on_is_not_put_away(classifier, examples) -> N
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(workspace.once, "slow", work)
         working.wait()
-        workspace.kept.put_away()
+        workspace.cache.put_away()
         done.set()
         assert found.result() == 2
-    assert "large" in workspace.kept
+    assert "large" in workspace.cache

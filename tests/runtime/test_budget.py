@@ -74,8 +74,8 @@ def test_a_block_has_no_more_rows_than_allowed() -> None:
 
 
 def test_a_block_of_which_little_is_held_has_more_rows_but_could_still_be_formed() -> None:
-    assert Budget(2**50).rows(BLOCK // 80, held=BLOCK // (8 * 300)) == 300
-    assert Budget(8 * 8 * 1000 * 30).rows(1000, held=1) == 30
+    assert Budget(2**50).rows(BLOCK // 80, stored=BLOCK // (8 * 300)) == 300
+    assert Budget(8 * 8 * 1000 * 30).rows(1000, stored=1) == 30
 
 
 def test_a_room_is_used_again_when_nothing_shows_it_any_more() -> None:

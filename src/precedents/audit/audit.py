@@ -115,7 +115,7 @@ class Audit:
 
     def about(self, metric: str, workspace: Workspace) -> Finding:
         """What an explainer should know of its metric; refuses another model or training set."""
-        parts = {"model": workspace.model.fingerprint(), "training set": workspace.train.fingerprint()}
+        parts = {"model": workspace.classifier.fingerprint(), "training set": workspace.train.fingerprint()}
         for part, here in parts.items():
             there = self.scope.facts[f"{part} fingerprint"]
             if here != there:

@@ -97,7 +97,7 @@ def audit(
     )
     k = checked_k(k, len(trial.workspace.train))
     reading = read(model)
-    names = checked_names(classes or reading.classes, trial.workspace.model)
+    names = checked_names(classes or reading.classes, trial.workspace.classifier)
     render = render or reading.render
     wanted = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, (str, Metric)) else metrics
     chosen = {name_of(each): each for each in map(metric_of, wanted)}
@@ -119,7 +119,7 @@ def audit(
         scope=Scope(
             train=len(trial.workspace.train),
             cases=len(trial.cases),
-            classes=trial.workspace.model.classes,
+            classes=trial.workspace.classifier.classes,
             k=k,
             names=names,
             facts=facts | {name: _told(value) for name, value in settings.items()},
@@ -228,7 +228,7 @@ def _facts(trial: Trial, name: str | None) -> dict[str, str]:
     """What was audited with what; the fingerprints tell it from anything else."""
     import precedents
 
-    model = trial.workspace.model
+    model = trial.workspace.classifier
     test = Examples(trial.cases.source, trial.truth)
     return {
         "model": type(model.module).__name__ if name is None else name,
@@ -258,8 +258,8 @@ def _settings(
         "subclasses": blake2b(finer, digest_size=16).hexdigest() if finer else None,
         "retrain": trial.retrain is not None,
         "fresh": trial.fresh is not None,
-        "vectorise": trial.workspace.model.vectorise is not None,
-        "loss": str(trial.workspace.model.loss),
+        "vectorise": trial.workspace.classifier.vectorise is not None,
+        "loss": str(trial.workspace.classifier.loss),
     }
 
 

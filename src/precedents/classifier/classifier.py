@@ -50,14 +50,14 @@ class Classifier:
     module: nn.Module  # our own copy, in eval mode
     classes: int
     taps: tuple[Tap, ...]  # the hidden layers, in the order of computation
-    head: str | None  # the name of the one Linear that holds all trainable parameters, if so
+    only_layer: str | None  # the name of the one Linear that holds all trainable parameters, if so
     sample: Inputs = field(repr=False)  # the first instances, to try things on
     vectorise: Vectorise | None = None
     budget: Budget = field(default_factory=Budget)
-    last: str | None = None  # the name of the one Linear that returns the logits, if there is one
+    head: str | None = None  # the name of the one Linear that returns the logits, if there is one
     loss: Loss = field(default_factory=CrossEntropy)
     outputs: Outputs = field(default_factory=Outputs)
-    kept: Cache = field(default_factory=Cache, init=False, repr=False)
+    cache: Cache = field(default_factory=Cache, init=False, repr=False)
 
     @classmethod
     @torch.inference_mode(mode=False)
@@ -99,8 +99,8 @@ class Classifier:
             draft,
             classes=logits.shape[1],
             taps=named(copy, hidden) if hidden is not None else tuple(trace.hidden),
-            head=last if last is not None and _owns_all(copy, last) else None,
-            last=last,
+            only_layer=last if last is not None and _owns_all(copy, last) else None,
+            head=last,
             loss=loss_of(loss, draft.outputs, logits),
         )
         if loss is None:
@@ -132,7 +132,7 @@ class Classifier:
         return sum(p.numel() for p in self.parameters.values())
 
     @property
-    def number(self) -> int:
+    def itemsize(self) -> int:
         """The bytes of one number in the model's precision."""
         return next((p.element_size() for p in self.module.parameters() if p.is_floating_point()), FLOAT64)
 
@@ -195,7 +195,7 @@ class Classifier:
 
         with torch.no_grad(), watched(self.module, layers, note):
             self.logits(self.sample)
-        each = max(1, numbers // count(self.sample)) * self.number  # bytes
+        each = max(1, numbers // count(self.sample)) * self.itemsize  # bytes
         return max(1, min(TOGETHER, FORWARD // each, self.budget.bytes // (8 * each)))
 
     def vectors(self, inputs: Inputs) -> Tensor:
@@ -236,11 +236,11 @@ class Classifier:
     @torch.no_grad()
     def received(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the Linear that returns the logits receives [b, d], and the logits [b, classes]; float64."""
-        assert self.last is not None
+        assert self.head is not None
         seen: dict[Tap, Any] = {}
-        with watched(self.module, {self.last}, seen.__setitem__):
+        with watched(self.module, {self.head}, seen.__setitem__):
             logits = self.finite_logits(batch)
-        return seen[Tap(self.last, 0, returned=False)].double().cpu(), logits
+        return seen[Tap(self.head, 0, returned=False)].double().cpu(), logits
 
     def fingerprint(self) -> str:
         """A text that differs when the architecture, a weight, a buffer, the loss or the output does."""

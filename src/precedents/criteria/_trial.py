@@ -78,7 +78,7 @@ class Trial:
     @classmethod
     def _of(cls, workspace: Workspace, test: Examples, *rest: Any) -> "Trial":
         held = test.selected(range(len(test)))
-        return cls(workspace, held.relabelled(workspace.model.predicted(held)), test.labels, *rest)
+        return cls(workspace, held.relabelled(workspace.classifier.predicted(held)), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:
         """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
@@ -104,17 +104,17 @@ class Trial:
         """
 
         def workspace() -> Workspace:
-            model, train = self.workspace.model, self.workspace.train
+            model, train = self.workspace.classifier, self.workspace.train
             drawn = model.randomized(seed)
             if self.fresh is not None:
                 with torch.random.fork_rng(devices=[]):
                     made = self.fresh(seed)
                 drawn = model.another(read(made).module, train)
-            return Workspace(drawn, train, self.workspace.shelf)
+            return Workspace(drawn, train, self.workspace.shared)
 
         def trial() -> Trial:
             random = self.workspace.once(("randomized", seed), workspace)
-            own = self.cases.relabelled(random.model.predicted(self.cases))
+            own = self.cases.relabelled(random.classifier.predicted(self.cases))
             return Trial(random, own if label == "own" else self.cases, self.truth)
 
         return self.workspace.once(("randomized trial", self, seed, label), trial)
@@ -123,10 +123,10 @@ class Trial:
         """The trial of a model trained on classes merged at random into two; the old are the subclasses."""
         if self.retrain is None:
             raise NotApplicable("No subclass labels were given, and no way to retrain on merged classes.")
-        classes, retrain = self.workspace.model.classes, self.retrain
+        classes, retrain = self.workspace.classifier.classes, self.retrain
         if classes < 3:
             raise NotApplicable("Merging two classes into two leaves no subclasses.")
-        loss = self.workspace.model.loss.merged()
+        loss = self.workspace.classifier.loss.merged()
 
         def trial() -> Trial:
             train, groups = self.workspace.train, merge(classes, seed)
@@ -137,9 +137,9 @@ class Trial:
                 raise InputError(
                     f"retrain returned a {type(model).__name__}. Return the trained torch.nn.Module."
                 )
-            classifier = self.workspace.model.another(read(model).module, merged_train, loss)
+            classifier = self.workspace.classifier.another(read(model).module, merged_train, loss)
             test = self.cases.relabelled(groups[self.truth])
-            workspace = Workspace(classifier, merged_train, self.workspace.shelf)
+            workspace = Workspace(classifier, merged_train, self.workspace.shared)
             return Trial._of(workspace, test, (train.labels, self.truth))
 
         return self.workspace.once(("merged", self, seed), trial)

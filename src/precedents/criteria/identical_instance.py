@@ -36,7 +36,7 @@ class IdenticalInstance:
         return rate(written(self), ~better & ~own.isnan(), 1 / len(train), self.demand)
 
     def _asked(self, trial: Trial) -> tuple[Trial, torch.Tensor]:
-        train, model = trial.workspace.train, trial.workspace.model
+        train, model = trial.workspace.train, trial.workspace.classifier
         right = (model.predicted(train) == train.labels).nonzero().flatten()
         if not len(right):
             raise NotApplicable("The model predicts no training instance correctly.")

@@ -23,11 +23,11 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
     """
     n, p = len(train), model.size
     model.budget.required(2 * FLOAT64 * n * n, f"The Gram matrix of {n} instances", "Use fewer instances.")
-    width = max(1, min(p, (model.budget.bytes - 2 * FLOAT64 * n * n) // (2 * model.number * n)))
+    width = max(1, min(p, (model.budget.bytes - 2 * FLOAT64 * n * n) // (2 * model.itemsize * n)))
     gram = torch.zeros(n, n, dtype=torch.double)
     slices = [slice(start, min(start + width, p)) for start in range(0, p, width)]
     for columns in tracked(slices, "Gram matrix"):
-        size = model.budget.rows(columns.stop - columns.start, model.number)
+        size = model.budget.rows(columns.stop - columns.start, model.itemsize)
         rows, lengths = None, []
         for batch in train.batches(size):
             block = loss_gradients(model, batch, columns)

@@ -39,9 +39,9 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
     It is the mean of C ⊗ a a^T, for the second derivatives C of the loss by what the Linear returns, and for
     what it receives, a.
     """
-    if model.head is None:
+    if model.only_layer is None:
         raise InputError("The closed form is for models whose trainable parameters are one final Linear.")
-    head = model.module.get_submodule(model.head)
+    head = model.module.get_submodule(model.only_layer)
     assert isinstance(head, nn.Linear)
     c, d = head.out_features, head.in_features
     first = model.classes - c  # one output for two classes is the second logit

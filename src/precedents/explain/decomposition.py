@@ -31,7 +31,7 @@ class Parts:
 
 def parts(workspace: Workspace, cases: Examples, indices: Tensor) -> Parts | None:
     """Of the cases and their precedents [m, k]; none where the logits come from no trainable Linear."""
-    model = workspace.model
+    model = workspace.classifier
     if not any(_trained(model)):
         return None
     every, places = indices.unique(return_inverse=True)
@@ -43,9 +43,9 @@ def parts(workspace: Workspace, cases: Examples, indices: Tensor) -> Parts | Non
 
 def _trained(model: Classifier) -> tuple[bool, bool]:
     """Whether the weight and the bias of the layer that returns the logits are trainable."""
-    if model.last is None:
+    if model.head is None:
         return False, False
-    own = dict(model.module.get_submodule(model.last).named_parameters())
+    own = dict(model.module.get_submodule(model.head).named_parameters())
     weight, bias = (name in own and own[name].requires_grad for name in ("weight", "bias"))
     return weight, bias
 

@@ -127,7 +127,7 @@ class Explainer:
     def _hubs(self, indices: Tensor) -> Tensor:
         """Which precedents [m, k] are hubs: in the audit, else among these cases."""
         firsts = counted(indices[:, 0].tolist())
-        own = hubs(firsts, len(indices), self.relevance.workspace.model.classes)
+        own = hubs(firsts, len(indices), self.relevance.workspace.classifier.classes)
         known = own if self.finding is None else self.finding.hubs
         return torch.isin(indices, torch.tensor(list(known), dtype=torch.long))
 
@@ -179,7 +179,7 @@ class Explainer:
             labels = [labels] if single else labels
             labels = self.reading.numbered(labels) if self.reading.numbered else labels
         originals = self.reading.originals(x, workspace.train) if self.reading.originals else None
-        return replace(as_cases(workspace.model, inputs, labels), originals=originals)
+        return replace(as_cases(workspace.classifier, inputs, labels), originals=originals)
 
 
 def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str] | None:

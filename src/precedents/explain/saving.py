@@ -64,15 +64,15 @@ def save(relevance: Relevance, folder: Path, classes: list[str] | None) -> None:
         fitted = writer.item(inverse)
         if fitted is not None:
             known[id(inverse)] = "inverse"
-        with workspace.kept.told(writer.note):
+        with workspace.cache.told(writer.note):
             for _ in relevance.kernels(workspace.train.selected([0])):
                 pass
         writer.files.write(_marks(workspace.train), TRAIN)
         manifest = Manifest(
             metric=str(relevance.metric),
             classes=classes,
-            model=workspace.model.fingerprint(),
-            weights=_weights(workspace.model),
+            model=workspace.classifier.fingerprint(),
+            weights=_weights(workspace.classifier),
             inverse=fitted,
             kept=list(writer.kept.values()),
             files=writer.files.known,
@@ -172,7 +172,7 @@ class Saved:
     def _differences(self, relevance: Relevance, marks: Mapping[str, Tensor]) -> Iterator[str]:
         if str(relevance.metric) != self.manifest.metric:
             yield f"the metric ({self.manifest.metric} then, {relevance.metric} now)"
-        model, then = relevance.workspace.model, self.manifest.weights
+        model, then = relevance.workspace.classifier, self.manifest.weights
         now = _weights(model)
         changed = [name for name in {**then, **now} if then.get(name) != now.get(name)]
         if changed:
@@ -213,7 +213,7 @@ class Blocks:
 def _known(relevance: Relevance) -> dict[str, Any]:
     """What is there on both sides, by name."""
     workspace, metric = relevance.workspace, relevance.metric
-    parameters = {f"parameter {name}": p for name, p in workspace.model.module.named_parameters()}
+    parameters = {f"parameter {name}": p for name, p in workspace.classifier.module.named_parameters()}
     return {
         **parameters,
         "workspace": workspace,

@@ -44,11 +44,11 @@ class Factored(Part, Protocol):
     """Gradients of one parameter that need not be formed to be multiplied."""
 
     @property
-    def pays(self) -> bool:
+    def is_cheaper(self) -> bool:
         """Whether inner products cost fewer operations by factors than by formed gradients."""
 
     @property
-    def held(self) -> int:
+    def stored(self) -> int:
         """How many numbers the factors of one gradient are."""
 
     def products(self: Self, other: Self) -> Tensor:
@@ -95,13 +95,13 @@ class Outer:
         return len(self.left)
 
     @property
-    def pays(self) -> bool:
+    def is_cheaper(self) -> bool:
         """By counting: t t (o + i) against o i multiplications for each pair of instances, and the forming."""
         t, o, i = self.left.shape[1], self.left.shape[2], self.right.shape[2]
         return t * t * (o + i) + OVERHEAD < FORMING * o * i
 
     @property
-    def held(self) -> int:
+    def stored(self) -> int:
         """T (o + i)."""
         return self.left.shape[1] * (self.left.shape[2] + self.right.shape[2])
 
@@ -163,12 +163,12 @@ class Lookup:
         return len(self.rows)
 
     @property
-    def pays(self) -> bool:
+    def is_cheaper(self) -> bool:
         """By counting: the t entries that were used against the v of the table."""
         return GATHERING * self.rows.shape[1] < len(self.parameter)
 
     @property
-    def held(self) -> int:
+    def stored(self) -> int:
         """The rows' numbers and their values."""
         return self.rows.shape[1] * (1 + self.values.shape[2])
 

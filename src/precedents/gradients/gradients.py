@@ -26,7 +26,7 @@ from precedents.gradients.rows import Rows, joined_factors
 from precedents.runtime.budget import MOST
 from precedents.runtime.buffers import BUFFERS
 
-VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays near the processor
+VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays in_cache the processor
 PIECE = 2**17  # columns that are compared at a time, in memory that is used again
 LEAST = 32  # instances in one pass, however large they are
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
@@ -77,7 +77,7 @@ def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
 
 def planned(model: Classifier) -> "Plan":
     """How this model's gradients are computed, found out once."""
-    return model.kept.once("plan", lambda: _plan(model))
+    return model.cache.once("plan", lambda: _plan(model))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +90,14 @@ class Plan:
     vectorised: bool = True
     factored: Mapping[int, type[Outer | Lookup]] = field(default_factory=dict)  # what is not formed, by id
     volume: float = VOLUME / 64  # numbers that come back to the layers for one instance,
-    near: float = VOLUME / 64  # and how many of them are worked on at once
+    in_cache: float = VOLUME / 64  # and how many of them are worked on at once
 
     @property
     def size(self) -> int:
-        """Instances per pass: what stays near the processor, and an eighth of the budget at most."""
-        near = max(LEAST, min(MOST, int(VOLUME / max(self.near, 1))))
-        passes = self.model.budget.bytes // int(8 * 3 * self.model.number * max(self.volume, 1))
-        return max(1, min(near, passes))
+        """Instances per pass: what stays in_cache the processor, and an eighth of the budget at most."""
+        in_cache = max(LEAST, min(MOST, int(VOLUME / max(self.in_cache, 1))))
+        passes = self.model.budget.bytes // int(8 * 3 * self.model.itemsize * max(self.volume, 1))
+        return max(1, min(in_cache, passes))
 
     def parameter(self, key: int) -> Tensor:
         """The parameter with this id."""
@@ -332,11 +332,11 @@ def _sized(plan: Plan, parts: Sequence[Part]) -> Plan:
     factored = {
         key: type(part)
         for key, part in zip(keys, parts, strict=True)
-        if isinstance(part, (Outer, Lookup)) and part.pays and keys.count(key) == 1
+        if isinstance(part, (Outer, Lookup)) and part.is_cheaper and keys.count(key) == 1
     }
     seen = plan.recording.recorder
-    volume, near = seen.volume / seen.instances, seen.near / seen.instances
-    return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume, near=near)
+    volume, in_cache = seen.volume / seen.instances, seen.in_cache / seen.instances
+    return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume, in_cache=in_cache)
 
 
 def _cotangent(model: Classifier, batch: Batch) -> Tensor:

@@ -64,7 +64,7 @@ class Recording:
             for i, cotangent in enumerate(several):
                 found = sink()
                 running.back(logits, cotangent, found, keep=i < len(several) - 1)
-                self.recorder.volume, self.recorder.near = running.volume, running.near
+                self.recorder.volume, self.recorder.in_cache = running.volume, running.in_cache
                 yield found
         finally:
             running.close()

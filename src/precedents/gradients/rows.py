@@ -41,9 +41,9 @@ class Rows:
         return self.matrix.shape[1] + sum(place.stop - place.start for place, _ in self.factors)
 
     @property
-    def held(self) -> int:
-        """How many numbers of a vector are held."""
-        return self.matrix.shape[1] + sum(factor.held for _, factor in self.factors)
+    def stored(self) -> int:
+        """How many numbers of a vector are stored."""
+        return self.matrix.shape[1] + sum(factor.stored for _, factor in self.factors)
 
     def products(self, other: "Rows") -> Tensor:
         """Inner products [b, b'] with other rows, float64; the multiplications are in the rows' precision."""

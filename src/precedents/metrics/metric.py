@@ -86,7 +86,7 @@ class Relevance:
     def inverse(self) -> Inverse:
         """M^-1, fitted at its first use."""
         recipe = self.metric.preconditioner
-        count = 0 if recipe in self.workspace.kept else recipe.cost(self.workspace, 0).bytes
+        count = 0 if recipe in self.workspace.cache else recipe.cost(self.workspace, 0).bytes
         return self.workspace.matrix(recipe, lambda: recipe.fit(self.workspace), count)
 
     def kernels(self, cases: Examples) -> Iterator[Kernel]:
@@ -96,15 +96,15 @@ class Relevance:
     def estimate(self, m: int) -> Estimate:
         """What the relevance to m cases will take, from a trial on a few instances."""
         workspace, features = self.workspace, self.metric.features
-        model, n, width = workspace.model, len(workspace.train), workspace.width(features)
-        number = workspace.number(features)
+        model, n, width = workspace.classifier, len(workspace.train), workspace.width(features)
+        itemsize = workspace.itemsize(features)
         few = workspace.train.take(range(min(n, 64)))
         single = elapsed(lambda: features(model, few)) / len(few.labels)
         cost = self.metric.preconditioner.cost(workspace, m)
         seconds = (n + m + cost.passes * n) * single + cost.flops / speed(torch.double)
-        seconds += 2.0 * n * m * width / speed(torch.float32 if number == 4 else torch.double)
-        held = number * width * (m + model.budget.rows(width, number))
-        kept = number * n * width
+        seconds += 2.0 * n * m * width / speed(torch.float32 if itemsize == 4 else torch.double)
+        held = itemsize * width * (m + model.budget.rows(width, itemsize))
+        kept = itemsize * n * width
         memory = cost.bytes + min(held, model.budget.bytes) + min(kept, workspace.room)
         return Estimate(seconds, memory, self.disk)
 
@@ -112,14 +112,14 @@ class Relevance:
     def disk(self) -> int:
         """About how many bytes it takes when it is saved."""
         workspace, features = self.workspace, self.metric.features
-        cost, number = self.metric.preconditioner.cost(workspace, 0), workspace.number(features)
-        row = cost.number * workspace.width(features) or number * workspace.held(features)
+        cost, itemsize = self.metric.preconditioner.cost(workspace, 0), workspace.itemsize(features)
+        row = cost.itemsize * workspace.width(features) or itemsize * workspace.stored(features)
         return cost.disk + len(workspace.train) * (row + 2 * FLOAT64)
 
     def scores(self, cases: Examples) -> Tensor:
         """The full matrix [m, n], float64; cases are rows."""
         m, n = len(cases), len(self.workspace.train)
-        self.workspace.model.budget.required(
+        self.workspace.classifier.budget.required(
             2 * FLOAT64 * m * n, f"The score matrix [{m}, {n}]", "Ask for fewer cases, or explain(k=...)."
         )
         matrix = torch.empty(m, n, dtype=torch.double)

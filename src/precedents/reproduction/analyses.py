@@ -116,7 +116,7 @@ def _umap(trial: Trial, dataset: Dataset) -> dict[str, Any]:
     from umap import UMAP
 
     assert trial.subclasses is not None
-    model, train = trial.workspace.model, trial.workspace.train
+    model, train = trial.workspace.classifier, trial.workspace.train
     if not model.taps:
         return {}
     some = train.take(range(min(POINTS, len(train))))

@@ -137,7 +137,7 @@ class Repeat:
         self.trials.clear()  # other alternatives: one is held at a time
         self.trials[part] = trial
         train = trial.workspace.train
-        classifier = self._classifier(other.change(trial.workspace.model.module), train, other.vectorise)
+        classifier = self._classifier(other.change(trial.workspace.classifier.module), train, other.vectorise)
         return Trial.of(classifier, train, trial.cases, subclasses=trial.subclasses)
 
     def _summary(self, model: Classifier, split: Split, cases: int) -> dict[str, Any]:

@@ -48,13 +48,13 @@ class Budget:
         """What may be used now."""
         return self.given if self.given is not None else available() // 2
 
-    def rows(self, width: int, number: int = FLOAT64, held: int | None = None) -> int:
+    def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None) -> int:
         """How many rows of this width, of numbers of this many bytes, make a block.
 
-        `held` is how many numbers of a row are held, if that is another count: the rest may yet be formed.
+        `stored` is how many numbers of a row are stored, if that is another count: the rest may yet be formed.
         """
-        row = number * max(1, width)
-        block = BLOCK // (number * max(1, width if held is None else held))
+        row = itemsize * max(1, width)
+        block = BLOCK // (itemsize * max(1, width if stored is None else stored))
         enough = min(ENOUGH, max(FEW, BULK // row))
         return max(1, min(MOST, max(enough, block), self.bytes // (8 * row)))
 

@@ -18,7 +18,9 @@ class Cost:
     passes: float = 0.0  # forward and backward passes over the training set
     bytes: int = 0
     disk: int = 0  # bytes of the result, if it is saved
-    number: int = 0  # bytes of each number of the coordinates that the training set is then saved by, if it is
+    itemsize: int = (
+        0  # bytes of each number of the coordinates that the training set is then saved by, if it is
+    )
 
 
 @dataclass(frozen=True)

@@ -48,14 +48,14 @@ class Pass:
     sink: Sink = field(default_factory=list[Part])
     keep: bool = False  # whether there will be another backward pass
     volume: int = 0  # how many numbers came back,
-    near: int = 0  # and how many of them are worked on at once
+    in_cache: int = 0  # and how many of them are worked on at once
 
     def arrived(self, catch: int, output: int, back: Tensor) -> None:
         """The gradient of a catch's output is there; when all are, its parts are given at once."""
         caught = self.catches[catch]
         caught.backs[output] = back
         self.volume += back.numel()
-        self.near += back.numel() // caught.steps
+        self.in_cache += back.numel() // caught.steps
         if len(caught.backs) == len(caught.shapes):
             caught.give(self.sink)
             if not self.keep:
@@ -63,7 +63,7 @@ class Pass:
 
     def back(self, logits: Tensor, cotangent: Tensor, sink: Sink, keep: bool) -> None:
         """One backward pass; parts go to the sink as they come."""
-        self.sink, self.keep, self.volume, self.near = sink, keep, 0, 0
+        self.sink, self.keep, self.volume, self.in_cache = sink, keep, 0, 0
         torch.autograd.grad(logits, self.edges, cotangent, retain_graph=keep, allow_unused=True)
         with torch.no_grad():
             for catch in self.catches:  # of whose outputs only some were used
@@ -84,7 +84,7 @@ class Recorder:
     def __init__(self) -> None:
         self.running = Pass()
         self.instances = 0  # how many instances the pass has
-        self.volume = self.near = 0  # as of the last backward pass
+        self.volume = self.in_cache = 0  # as of the last backward pass
 
     def catch(
         self,

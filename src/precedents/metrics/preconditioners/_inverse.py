@@ -125,7 +125,7 @@ def coordinate_kernels(
     fits = size <= workspace.room
     if fits:
         workspace.holding(key, size)
-    found = workspace.kept.blocks(key, lambda last: blocks() if last is None else (), lambda _: fits)
+    found = workspace.cache.blocks(key, lambda last: blocks() if last is None else (), lambda _: fits)
     for block, train_sq in found:
         yield Kernel(case.products(block), case_sq, train_sq, inverse.definite)
 

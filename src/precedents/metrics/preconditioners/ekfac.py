@@ -37,12 +37,12 @@ class InverseEKFAC:
 
     def cost(self, workspace: Workspace, m: int) -> Cost:
         """Passes for the moments and for the diagonal, and rotating every gradient."""
-        model, n = workspace.model, len(workspace.train)
+        model, n = workspace.classifier, len(workspace.train)
         shapes = list(block_shapes(model.module))
         rotation = sum(2.0 * o * j * (o + j) for o, j in shapes)
         flops = rotation * (n * model.classes + n + m) + 2.0 * n * m * model.size
         own, basis = FLOAT64 * model.size, FLOAT64 * sum(o * o + j * j for o, j in shapes)
-        return Cost(flops, 2 * model.classes, 2 * own + 3 * basis, disk=own + basis, number=model.number)
+        return Cost(flops, 2 * model.classes, 2 * own + 3 * basis, disk=own + basis, itemsize=model.itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ class Rotated:
 
 
 def _fitted(workspace: Workspace) -> tuple[Basis, Tensor]:
-    basis = kronecker_basis(workspace.model, workspace.train)
-    return basis, corrected_eigenvalues(workspace.model, workspace.train, basis)
+    basis = kronecker_basis(workspace.classifier, workspace.train)
+    return basis, corrected_eigenvalues(workspace.classifier, workspace.train, basis)
 
 
 ekfac = InverseEKFAC()

@@ -56,9 +56,9 @@ class InverseFisher:
 
     def fit(self, workspace: Workspace) -> Inverse:
         """The inverse in the primal or the dual, whichever is smaller."""
-        n, p = len(workspace.train), workspace.model.size
+        n, p = len(workspace.train), workspace.classifier.size
         if self.kind == "true":
-            if not workspace.model.loss.likelihood:
+            if not workspace.classifier.loss.likelihood:
                 raise NotApplicable(
                     "The true Fisher matrix belongs to a likelihood, which a loss with weights, smoothing or a "
                     "form of its own is not. Use fisher(kind=empirical) or hessian(kind=gauss_newton)."
@@ -76,7 +76,7 @@ class InverseFisher:
             parts = (rows.dense() for _, rows in workspace.train_rows(gradient))
             matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
             return whole(matrix, self.damping, "empirical Fisher")
-        gram = workspace.matrix("gram", lambda: gradient_gram(workspace.model, workspace.train))
+        gram = workspace.matrix("gram", lambda: gradient_gram(workspace.classifier, workspace.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
         root = damped_root(gram.clone(), n * ridge)
         squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
@@ -88,7 +88,7 @@ class InverseFisher:
 
     def cost(self, workspace: Workspace, m: int) -> Cost:
         """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
-        n, p = len(workspace.train), workspace.model.size
+        n, p = len(workspace.train), workspace.classifier.size
         if self.kind == "true":
             return true_fisher_cost(workspace, m)
         if self.kind == "mean_gradient":
@@ -98,7 +98,7 @@ class InverseFisher:
             return Cost(10.0 * p**3 + applied, passes=1, bytes=4 * FLOAT64 * p * p, disk=FLOAT64 * p * p)
         if p <= n:
             flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, FLOAT64 * p * p
-            return Cost(flops, bytes=3 * square, disk=square, number=FLOAT64)
+            return Cost(flops, bytes=3 * square, disk=square, itemsize=FLOAT64)
         flops, square = n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, FLOAT64 * n * n
         return Cost(flops, passes=1, bytes=3 * square, disk=square)
 
@@ -142,8 +142,8 @@ class Dual:
 
 def _published(workspace: Workspace) -> tuple[Tensor, Tensor, float]:
     """The spectrum of the outer product of the mean gradient in float32, and its mean absolute entry."""
-    p = workspace.model.size
-    workspace.model.budget.required(
+    p = workspace.classifier.size
+    workspace.classifier.budget.required(
         4 * FLOAT64 * p * p, f"The spectrum of a matrix of {p} parameters", "Use kind=mean_gradient instead."
     )
     mean = _mean_gradient(workspace).float()
@@ -153,12 +153,12 @@ def _published(workspace: Workspace) -> tuple[Tensor, Tensor, float]:
 def _mean_gradient(workspace: Workspace) -> Tensor:
     """Of the training set [p]."""
     sums = (rows.dense().sum(dim=0) for _, rows in workspace.train_rows(gradient))
-    return sum(sums, torch.zeros(workspace.model.size)) / len(workspace.train)
+    return sum(sums, torch.zeros(workspace.classifier.size)) / len(workspace.train)
 
 
 def true_fisher(workspace: Workspace, damping: float, kind: str) -> Inverse:
     """The Gauss-Newton matrix: of cross entropy, the mean gradient square over the model's own labels."""
-    model, train = workspace.model, workspace.train
+    model, train = workspace.classifier, workspace.train
     n, p = len(train), model.size
     primal, dual = true_fisher_bytes(workspace)
     model.budget.required(
@@ -177,19 +177,19 @@ def true_fisher(workspace: Workspace, damping: float, kind: str) -> Inverse:
 
 def true_fisher_cost(workspace: Workspace, m: int) -> Cost:
     """In the smaller of the primal and the dual."""
-    model, n = workspace.model, len(workspace.train)
+    model, n = workspace.classifier, len(workspace.train)
     rank, p = model.loss.rank(model.classes), model.size
     rows = n * rank
     primal, dual = true_fisher_bytes(workspace)
     small, large = (p, rows) if primal <= dual else (rows, p)
     flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
     disk = FLOAT64 * (p * p if primal <= dual else rows * (p + rows + n))
-    return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, number=FLOAT64 * (primal <= dual))
+    return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, itemsize=FLOAT64 * (primal <= dual))
 
 
 def true_fisher_bytes(workspace: Workspace) -> tuple[int, int]:
     """In the primal and in the dual."""
-    model = workspace.model
+    model = workspace.classifier
     rows, p = len(workspace.train) * model.loss.rank(model.classes), model.size
     return 2 * FLOAT64 * p * p, FLOAT64 * (rows * p + 2 * rows * rows)
 

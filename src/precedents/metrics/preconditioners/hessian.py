@@ -54,7 +54,7 @@ class InverseHessian:
             key = ("gauss-newton", self.damping)
             return workspace.matrix(key, lambda: true_fisher(workspace, self.damping, "Gauss-Newton"))
         hessian = workspace.matrix("hessian", lambda: _dense(workspace))
-        if workspace.model.head is not None:  # of a linear model: positive semidefinite
+        if workspace.classifier.only_layer is not None:  # of a linear model: positive semidefinite
             key = ("hessian inverse", self.damping)
             return workspace.matrix(key, lambda: whole(hessian.clone(), self.damping, "exact Hessian"))
         values, vectors = workspace.matrix("hessian spectrum", lambda: spectrum(hessian))
@@ -64,21 +64,21 @@ class InverseHessian:
 
     def cost(self, workspace: Workspace, m: int) -> Cost:
         """Of the exact Hessian row by row or in closed form, of Gauss-Newton, or of EK-FAC."""
-        model, n, p = workspace.model, len(workspace.train), workspace.model.size
+        model, n, p = workspace.classifier, len(workspace.train), workspace.classifier.size
         kind = self.chosen(workspace)
         if kind == "ekfac":
             return InverseEKFAC(self.damping).cost(workspace, m)
         if kind == "gauss_newton" and not _closed(workspace):
             return true_fisher_cost(workspace, m)
         applied = 2.0 * (n + m) * p * p
-        closed = model.head is not None
+        closed = model.only_layer is not None
         flops, passes = (n * p * p + p**3 / 3 + applied, 1) if closed else (10.0 * p**3 + applied, 4 * p)
-        return Cost(flops, passes, _dense_bytes(p), disk=FLOAT64 * p * p, number=FLOAT64)
+        return Cost(flops, passes, _dense_bytes(p), disk=FLOAT64 * p * p, itemsize=FLOAT64)
 
     def settled(self, workspace: Workspace) -> "InverseHessian":
         """Of the kind that is chosen here; `negative` is of no interest where no eigenvalue is."""
         kind = self.chosen(workspace)
-        positive = kind != "exact" or workspace.model.head is not None
+        positive = kind != "exact" or workspace.classifier.only_layer is not None
         return replace(self, kind=kind, negative="drop" if positive else self.negative)
 
     def chosen(self, workspace: Workspace) -> Kind:
@@ -88,8 +88,8 @@ class InverseHessian:
 
 def _affordable(workspace: Workspace) -> Kind:
     """The first of the three that is."""
-    model, budget = workspace.model, workspace.model.budget.bytes
-    if (model.head is not None or model.size <= EXACT) and _dense_bytes(model.size) <= budget:
+    model, budget = workspace.classifier, workspace.classifier.budget.bytes
+    if (model.only_layer is not None or model.size <= EXACT) and _dense_bytes(model.size) <= budget:
         return "exact"
     return "gauss_newton" if min(true_fisher_bytes(workspace)) <= budget else "ekfac"
 
@@ -101,19 +101,20 @@ def _dense_bytes(p: int) -> int:
 def _closed(workspace: Workspace) -> bool:
     """Whether the model is linear, and its Hessian, which is the Gauss-Newton matrix, fits as a whole."""
     return (
-        workspace.model.head is not None and _dense_bytes(workspace.model.size) <= workspace.model.budget.bytes
+        workspace.classifier.only_layer is not None
+        and _dense_bytes(workspace.classifier.size) <= workspace.classifier.budget.bytes
     )
 
 
 def _dense(workspace: Workspace) -> Tensor:
-    p = workspace.model.size
-    workspace.model.budget.required(
+    p = workspace.classifier.size
+    workspace.classifier.budget.required(
         _dense_bytes(p),
         f"The exact Hessian of {p} parameters",
         "Use InverseHessian(kind='ekfac'), or a Fisher metric.",
     )
-    compute = exact_hessian if workspace.model.head is None else linear_hessian
-    return compute(workspace.model, workspace.train)
+    compute = exact_hessian if workspace.classifier.only_layer is None else linear_hessian
+    return compute(workspace.classifier, workspace.train)
 
 
 hessian = InverseHessian()

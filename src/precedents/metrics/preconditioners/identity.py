@@ -47,7 +47,7 @@ class Unchanged:
             case = joined(workspace.rows(features, cases), len(cases))
             case_sq = case.squares()
             squares = []
-            known = workspace.kept.get(("squares", features))
+            known = workspace.cache.get(("squares", features))
             for places, rows in workspace.train_rows(features):
                 train_sq = rows.squares() if known is None else known[places.start : places.stop]
                 squares.append(train_sq)

@@ -50,7 +50,7 @@ class InverseLanczos:
 
     def fit(self, workspace: Workspace) -> Inverse:
         """The pairs are computed once, whatever the damping and what happens to negative ones."""
-        model, train = workspace.model, workspace.train
+        model, train = workspace.classifier, workspace.train
         pairs = workspace.matrix(("lanczos", self.rank), lambda: hessian_eigenpairs(model, train, self.rank))
         diagonal = pairs.vectors.square() @ pairs.values
         ridge = absolute(self.damping, float(diagonal.abs().mean()))
@@ -60,11 +60,11 @@ class InverseLanczos:
 
     def cost(self, workspace: Workspace, m: int) -> Cost:
         """About two products with the Hessian for each eigenpair, and projections on the pairs."""
-        n, p = len(workspace.train), workspace.model.size
+        n, p = len(workspace.train), workspace.classifier.size
         steps = min(p, 2 * self.rank + 20)
         flops = 4.0 * p * steps * steps + 4.0 * p * self.rank * (n + m) + 2.0 * n * m * p
         pairs = FLOAT64 * self.rank * (p + n)
-        return Cost(flops, passes=6 * steps, bytes=FLOAT64 * p * 2 * steps, disk=pairs, number=FLOAT64)
+        return Cost(flops, passes=6 * steps, bytes=FLOAT64 * p * 2 * steps, disk=pairs, itemsize=FLOAT64)
 
 
 @dataclass(frozen=True, eq=False)
