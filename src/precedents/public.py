@@ -23,11 +23,12 @@ from precedents.errors import (
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
-from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric, Relevance
+from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric
 from precedents.metrics.names import ALIASES
 from precedents.metrics.paper import METRICS, metric
 from precedents.metrics.preconditioners.fisher import InverseFisher
 from precedents.metrics.preconditioners.hessian import InverseHessian
+from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.views.render import images, tables, texts
 

@@ -10,7 +10,7 @@ from torch import nn
 from gradients.single import normal, stirred, world
 from precedents import Classifier
 from precedents.gradients.factors import Lookup, Outer
-from precedents.gradients.gradients import loss_gradients, planned
+from precedents.gradients.gradients import PLAN, loss_gradients, planned
 
 sizes = st.integers(1, 5)
 
@@ -73,7 +73,7 @@ def test_factored_and_formed_plans_give_the_same_scores() -> None:
     factored, formed = Classifier.of(model, examples), Classifier.of(model, examples)
     plan = planned(factored)
     assert len(plan.factored) >= 2
-    formed.cache.once("plan", lambda: replace(plan, factored=frozenset()))
+    formed.cache.once(PLAN, lambda: replace(plan, factored=frozenset()))
     ours, plain = loss_gradients(factored, batch), loss_gradients(formed, batch)
     assert ours.matrix.shape[1] < plain.matrix.shape[1] == ours.width
     torch.testing.assert_close(ours.products(ours), plain.products(plain), rtol=1e-9, atol=1e-12)

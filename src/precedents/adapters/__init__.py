@@ -1,1 +1,1 @@
-"""Kinds of classifiers that users bring, one file each: `name(model)` reads the model or says None."""
+"""What a user brings becomes a Subject: one file per kind of model. `_adapter` says what each gives."""

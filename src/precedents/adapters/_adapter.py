@@ -1,8 +1,12 @@
-"""Reading: how a user's model, its data and its cases are understood, whatever kind of classifier it is."""
+"""Adapter: what a user brings, as a module over tensors. This file says what an adapter must give.
 
+Required are `accepts` and a constructor that sets `module`. All else has a default that suits a torch module
+whose training set is a dataset of pairs (x, y).
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -11,22 +15,43 @@ from precedents.data.examples import Examples, Originals, as_batch
 from precedents.data.inputs import Inputs, mapped
 
 
-def one_or_several(x: Any, train: Examples) -> tuple[Inputs, bool]:
-    """Inputs [m, ...] of cases shaped like the training instances; and whether it was one case."""
-    return as_batch(x, mapped(lambda leaf: leaf[0], train.take([0]).inputs))
+class Adapter(ABC):
+    """A user's model read as a module that returns logits, and how its owner's data become tensors."""
 
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """A user's model as a module over tensors, and how its owner's data become such tensors."""
+    before: ClassVar[
+        Sequence[str]
+    ] = ()  # the adapters, by name, that are asked only if this one does not accept
 
     module: nn.Module  # returns logits [b, classes]
-    examples: Callable[[Any, str], Examples] = Examples.of  # a set of the user's, what it is called in errors
-    cases: Callable[[Any, Examples], tuple[Inputs, bool]] = one_or_several  # with the training set
-    originals: Callable[[Any, Examples], Originals] | None = None  # the same cases as their owner has them
-    numbered: Callable[[Any], Any] | None = None  # class numbers of the user's own labels
-    classes: Sequence[str] | None = None  # their names, if the model knows them
     name: str | None = None  # what the model is called, if not by its type
-    hidden: Sequence[str] | None = None  # the modules whose outputs are the hidden layers; found out without it
-    render: Callable[[Any], Any] | None = None  # what a person sees of an instance (its original, if kept)
-    vectorise: Vectorise | None = None  # how metrics on inputs see an instance
+    classes: Sequence[str] | None = None  # the names of its classes, if the model knows them
+    hidden: Sequence[str] | None = None  # modules whose outputs are the hidden layers; found out without it
+    vectorise: Vectorise | None = None  # how metrics on inputs see an instance; flattened without it
+    render: Callable[[Any], Any] | None = (
+        None  # what a person sees of an instance; decided by its shape without it
+    )
+
+    @classmethod
+    @abstractmethod
+    def accepts(cls, model: Any) -> bool:
+        """Whether a model is of this kind."""
+
+    @abstractmethod
+    def __init__(self, model: Any) -> None:
+        """Reads a model that is accepted; one that cannot be explained is refused with the reason."""
+
+    def examples(self, data: Any, what: str) -> Examples:
+        """A training or test set of the user's; `what` it is called in errors."""
+        return Examples.of(data, what)
+
+    def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
+        """Inputs [m, ...] of one case or several, shaped like training instances; and whether it was one."""
+        return as_batch(x, mapped(lambda leaf: leaf[0], train.take([0]).inputs))
+
+    def originals(self, x: Any, train: Examples) -> Originals | None:  # noqa: ARG002
+        """The cases as their owner has them, if that is not what the module is fed."""
+        return None
+
+    def numbered(self, labels: Any) -> Any:
+        """Class numbers of the user's own labels."""
+        return labels

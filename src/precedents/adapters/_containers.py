@@ -1,4 +1,4 @@
-"""Rows: instances as their owner has them, in a frame, an array, a sparse matrix or a list."""
+"""Containers: instances as their owner has them, in a frame, an array, a sparse matrix or a list."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from precedents.errors import InputError
 
 
-class Rows(Protocol):
+class Container(Protocol):
     """Instances in the container that scikit-learn is given."""
 
     @property
@@ -24,7 +24,7 @@ class Rows(Protocol):
     def first(self, count: int) -> Any:
         """A container of the first instances."""
 
-    def cases(self, x: Any) -> tuple["Rows", bool]:
+    def cases(self, x: Any) -> tuple["Container", bool]:
         """One case or several in such a container; and whether it was one."""
 
 
@@ -52,7 +52,7 @@ class Frame:
         """A frame of the first instances."""
         return self.data.head(count)
 
-    def cases(self, x: Any) -> tuple[Rows, bool]:
+    def cases(self, x: Any) -> tuple[Container, bool]:
         """From a frame, a Series, dicts by column, or values in the order of the columns."""
         if isinstance(x, type(self.data)):
             self._check(list(x.columns))
@@ -101,7 +101,7 @@ class Matrix:
         """An array of the first instances."""
         return self.data[:count]
 
-    def cases(self, x: Any) -> tuple[Rows, bool]:
+    def cases(self, x: Any) -> tuple[Container, bool]:
         """From whatever becomes an array [d] or [m, d]."""
         if isinstance(x, Mapping):
             raise InputError(
@@ -129,7 +129,7 @@ class Sparse:
         """A matrix of the first instances."""
         return self.data[:count]
 
-    def cases(self, x: Any) -> tuple[Rows, bool]:
+    def cases(self, x: Any) -> tuple[Container, bool]:
         """From sparse or dense rows."""
         if not is_sparse(x):
             return Matrix(np.zeros((0, self.data.shape[1]))).cases(x)
@@ -155,7 +155,7 @@ class Listed:
         """A list of the first instances."""
         return self.data[:count]
 
-    def cases(self, x: Any) -> tuple[Rows, bool]:
+    def cases(self, x: Any) -> tuple[Container, bool]:
         """From one of them or several."""
         if isinstance(x, (str, Mapping)):
             return Listed([x]), True
@@ -168,7 +168,7 @@ class Listed:
         return several, False
 
 
-def rows_of(x: Any, what: str) -> Rows:
+def rows_of(x: Any, what: str) -> Container:
     """The instances of a set in the container they came in."""
     rows = _held(x, what)
     if len(rows) == 0:
@@ -176,7 +176,7 @@ def rows_of(x: Any, what: str) -> Rows:
     return rows
 
 
-def _held(x: Any, what: str) -> Rows:
+def _held(x: Any, what: str) -> Container:
     if is_frame(x):
         return Frame(x)
     if is_sparse(x):

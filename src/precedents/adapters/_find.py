@@ -1,33 +1,36 @@
-"""Which kind of classifier a user brings, and so how it is read."""
+"""Which adapter reads a model: the first that accepts it, in the order that the adapters state themselves."""
 
-from collections.abc import Callable
+from functools import cache
+from graphlib import TopologicalSorter
 from typing import Any
 
-from torch import nn
-
 from precedents import adapters
-from precedents.adapters._adapter import Reading
-from precedents.classifier.classifier import Classifier
-from precedents.errors import InputError
+from precedents.adapters._adapter import Adapter
+from precedents.errors import InputError, a
 from precedents.registry import Registry
 
-Kind = Callable[[Any], Reading | None]
-
-KINDS: Registry[Kind] = Registry("kind of classifier", adapters)
+ADAPTERS: Registry[type[Adapter]] = Registry("adapter", adapters)
 
 
-def read(model: Any) -> Reading:
-    """By the first kind that knows the model; a module or a Classifier is taken as it is."""
-    if isinstance(model, Classifier):
-        return Reading(model.module)
-    for name in KINDS.names():
-        reading = KINDS.get(name)(model)
-        if reading is not None:
-            return reading
-    if isinstance(model, nn.Module):
-        return Reading(model)
-    others = "".join(f", or a model of {name.replace('_', ' ')}" for name in KINDS.names())
+def adapter_of(model: Any) -> Adapter:
+    """The model as its adapter reads it; a model that none accepts is refused with what could be passed."""
+    for kind in in_order():
+        if kind.accepts(model):
+            return kind(model)
+    others = "".join(
+        f", or a model of {name.replace('_', ' ')}" for name in ADAPTERS.names() if name != "pytorch"
+    )
     raise InputError(
-        f"The model is a {type(model).__name__}. Pass a torch.nn.Module{others}. Anything else that is "
+        f"The model is {a(type(model).__name__)}. Pass a torch.nn.Module{others}. Anything else that is "
         "computed by torch becomes one as a class with a method forward."
     )
+
+
+@cache
+def in_order() -> list[type[Adapter]]:
+    """All adapters, each before those that it is to be asked before."""
+    order = TopologicalSorter({name: set[str]() for name in ADAPTERS.names()})
+    for name in ADAPTERS.names():
+        for later in ADAPTERS.get(name).before:
+            order.add(later, name)
+    return [ADAPTERS.get(name) for name in order.static_order()]

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from precedents.adapters._adapter import Reading
+from precedents.adapters._adapter import Adapter
 from precedents.adapters._encoder import MASK, PIXELS, TOKENS, Encoder
-from precedents.adapters._rows import cases, examples
+from precedents.adapters._items import cases, examples
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters
+from precedents.data.examples import Examples
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
 
@@ -25,35 +26,52 @@ OTHERS = {
 }
 
 
-def hugging_face(model: Any) -> Reading | None:
-    """Reads a model, a pair (model, tokenizer or image processor), or a pipeline."""
-    found = _unpacked(model)
-    if found is None:
-        return None
-    network, tokenizer, processor = found
-    _check(network)
-    names = network.config.id2label
-    encoder = Encoder(
-        main=network.main_input_name,
-        accepted=parameters(network) - {"labels"},
-        padding=_padding(network),
-        tokenizer=tokenizer,
-        processor=processor,
-        classes={str(name): int(number) for number, name in names.items()},
-    )
-    special = _special(tokenizer)
-    counts = partial(_counts, words=getattr(network.config.get_text_config(), "vocab_size", 0), special=special)
-    return Reading(
-        module=Transformer(network),
-        examples=partial(examples, encoder),
-        cases=lambda x, _: cases(encoder, x),
-        numbered=lambda labels: [encoder.label(label, i) for i, label in enumerate(labels)],
-        classes=_classes([names[number] for number in sorted(names)]),
-        name=type(network).__name__,
-        hidden=HIDDEN,
-        render=_render(tokenizer, processor, special),
-        vectorise=counts if encoder.main == TOKENS else _pixels,
-    )
+class HuggingFace(Adapter):
+    """A model, a pair (model, tokenizer or image processor), or a pipeline."""
+
+    before = ("pytorch",)  # its models are torch modules
+
+    @classmethod
+    def accepts(cls, model: Any) -> bool:
+        """Models of transformers, alone, with their tool or in a pipeline."""
+        return _unpacked(model) is not None
+
+    def __init__(self, model: Any) -> None:
+        found = _unpacked(model)
+        assert found is not None
+        network, tokenizer, processor = found
+        _check(network)
+        names = network.config.id2label
+        self.encoder = Encoder(
+            main=network.main_input_name,
+            accepted=parameters(network) - {"labels"},
+            padding=_padding(network),
+            tokenizer=tokenizer,
+            processor=processor,
+            classes={str(name): int(place) for place, name in names.items()},
+        )
+        special = _special(tokenizer)
+        words = getattr(network.config.get_text_config(), "vocab_size", 0)
+        self.module = Transformer(network)
+        self.classes = _classes([names[place] for place in sorted(names)])
+        self.name = type(network).__name__
+        self.hidden = HIDDEN
+        self.render = _render(tokenizer, processor, special)
+        self.vectorise = (
+            partial(_counts, words=words, special=special) if self.encoder.main == TOKENS else _pixels
+        )
+
+    def examples(self, data: Any, what: str) -> Examples:
+        """From rows of named fields, as the Trainer takes them; or a pair with labels."""
+        return examples(self.encoder, data, what)
+
+    def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:  # noqa: ARG002
+        """One text, picture or row, or several of them."""
+        return cases(self.encoder, x)
+
+    def numbered(self, labels: Any) -> list[int]:
+        """Of class numbers or names of classes."""
+        return [self.encoder.label(label, i) for i, label in enumerate(labels)]
 
 
 def _unpacked(model: Any) -> tuple[Any, Any, Any] | None:
@@ -164,3 +182,6 @@ def _render(tokenizer: Any, processor: Any, special: Sequence[int]) -> Any:
         return pixels.clamp(0, 1) if processor.do_rescale else pixels
 
     return text if tokenizer is not None else picture if processor is not None else None
+
+
+hugging_face = HuggingFace

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from textwrap import shorten
 from typing import Any
 
@@ -27,8 +27,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from precedents.adapters._adapter import Reading
-from precedents.adapters._containers import Frame, Matrix, Rows, is_sparse, rows_of
+from precedents.adapters._adapter import Adapter
+from precedents.adapters._containers import Container, Frame, Matrix, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
 from precedents.data.examples import Examples
 from precedents.errors import InputError
@@ -39,33 +39,12 @@ TRIED = 8  # instances for which they are compared
 UNDERFLOW = -700.0  # logits of one-vs-rest for which scikit-learn's own probabilities vanish
 
 
-def scikit_learn(model: Any) -> Reading | None:
-    """How a fitted estimator is read; nothing, if the model is not from scikit-learn."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
-    if "sklearn" not in packages or isinstance(model, nn.Module):
-        return None
-    module = module_of(_opened(model)[1])
-    copy = deepcopy(model)  # so that the user's own may be fitted again
-    before, last = _opened(copy)
-    fitted = Fitted(copy, before, module, last.classes_.tolist())
-    return Reading(
-        module=fitted.module,
-        examples=fitted.examples,
-        cases=fitted.cases,
-        originals=fitted.originals,
-        numbered=partial(fitted.numbered, what="cases"),
-        classes=[str(name) for name in fitted.classes],
-        name=type(last).__name__,
-        render=fitted.render,
-    )
-
-
 @dataclass(frozen=True, eq=False)
-class Features:
+class Transformed:
     """Transformed instances; sparse ones are made dense when they are read."""
 
     matrix: Any  # [n, d], an array or a sparse matrix
-    rows: Rows  # what they were made from
+    rows: Container  # what they were made from
 
     def read(self, indices: Sequence[int]) -> Tensor:
         """In float64."""
@@ -74,17 +53,26 @@ class Features:
         return torch.from_numpy(np.array(found.toarray() if is_sparse(found) else found, dtype=np.float64))
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
+class ScikitLearn(Adapter):
     """A fitted estimator: what is done to its inputs, and the module that decides."""
 
-    model: Any
-    before: Sequence[Any]  # transformers, in the order of their work
-    module: nn.Module
-    classes: Sequence[Any]
+    @classmethod
+    def accepts(cls, model: Any) -> bool:
+        """Whatever is from scikit-learn, or made of its classes, and is no torch module."""
+        packages = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+        return "sklearn" in packages and not isinstance(model, nn.Module)
+
+    def __init__(self, model: Any) -> None:
+        self.module = module_of(_opened(model)[1])
+        self.model = deepcopy(model)  # so that the user's own may be fitted again
+        self.before_last, last = _opened(self.model)  # transformers in the order of their work, what decides
+        self.labels = last.classes_.tolist()
+        self.classes = [str(label) for label in self.labels]
+        self.name = type(last).__name__
+        self.render = self.rendered
 
     @property
-    def name(self) -> str:
+    def title(self) -> str:
         """What it is called in errors."""
         return type(self.model).__name__
 
@@ -96,7 +84,9 @@ class Fitted:
     @cached_property
     def features(self) -> Sequence[str] | None:
         """The names of what the module is fed, if the transformers know them."""
-        return _names(lambda: self.before[-1].get_feature_names_out()) if self.before else self.columns
+        return (
+            _names(lambda: self.before_last[-1].get_feature_names_out()) if self.before_last else self.columns
+        )
 
     def examples(self, data: Any, what: str) -> Examples:
         """From a pair (X, y), as the estimator's own `fit` takes it."""
@@ -120,28 +110,28 @@ class Fitted:
         rows, single = self._cases(x, train)
         return self._transformed(rows, "cases").read(range(len(rows))), single
 
-    def originals(self, x: Any, train: Examples) -> Rows:
+    def originals(self, x: Any, train: Examples) -> Container:
         """The same as they were given."""
         return self._cases(x, train)[0]
 
-    def numbered(self, labels: Any, what: str) -> Tensor:
+    def numbered(self, labels: Any, what: str = "cases") -> Tensor:
         """The places of the labels among the model's classes [n]."""
         given = np.asarray(labels.tolist() if hasattr(labels, "tolist") else labels, dtype=object)
         if given.ndim != 1:
             raise InputError(
                 f"The labels of the {what} have the shape {given.shape}. Pass one label per row: a vector."
             )
-        places = {name: place for place, name in enumerate(self.classes)}
+        places = {name: place for place, name in enumerate(self.labels)}
         found = [places.get(label) if isinstance(label, Hashable) else None for label in given.tolist()]
         if None in found:
             i = found.index(None)
             raise InputError(
                 f"The label of row {i} of the {what} is {given[i]!r}, which the model was not fitted on. "
-                f"Its classes are: {', '.join(map(repr, self.classes))}."
+                f"Its classes are: {', '.join(map(repr, self.labels))}."
             )
         return torch.tensor(found, dtype=torch.long)
 
-    def render(self, instance: Any) -> Any:
+    def rendered(self, instance: Any) -> Any:
         """A text as it is, anything else as values by column; of sparse rows those that are not zero."""
         if isinstance(instance, (str, Mapping)):
             return instance
@@ -152,7 +142,7 @@ class Fitted:
         names = _known(self.features if isinstance(instance, Tensor) else self.columns, len(values))
         return dict(zip(names, values.tolist(), strict=True))
 
-    def _rows(self, x: Any, what: str) -> Rows:
+    def _rows(self, x: Any, what: str) -> Container:
         """With the names of the columns, where the model knows them and an array does not."""
         rows = rows_of(x, what)
         if isinstance(rows, Matrix) and self.columns is not None and rows.data.shape[1] == len(self.columns):
@@ -161,26 +151,26 @@ class Fitted:
             return Frame(pd.DataFrame(rows.data, columns=list(self.columns)))
         return rows
 
-    def _cases(self, x: Any, train: Examples) -> tuple[Rows, bool]:
-        if isinstance(train.source, Features):
+    def _cases(self, x: Any, train: Examples) -> tuple[Container, bool]:
+        if isinstance(train.source, Transformed):
             return train.source.rows.cases(x)
         return self._rows(x, "cases"), False
 
-    def _transformed(self, rows: Rows, what: str) -> Features:
+    def _transformed(self, rows: Container, what: str) -> Transformed:
         """What the last step of the pipeline receives."""
         matrix = self._fed(rows.data, what)
         if matrix.shape[0] != len(rows):
             raise InputError(
-                f"The {self.name} makes {matrix.shape[0]} rows of the {len(rows)} of the {what}. "
+                f"The {self.title} makes {matrix.shape[0]} rows of the {len(rows)} of the {what}. "
                 "A vectorizer takes one column of texts, as frame['text'], not a whole frame."
             )
-        return Features(matrix, rows)
+        return Transformed(matrix, rows)
 
     def _fed(self, x: Any, what: str) -> Any:
         from sklearn.utils import check_array
 
         with self._taking(what):
-            for step in self.before:
+            for step in self.before_last:
                 x = step.transform(x)
             return check_array(x, accept_sparse="csr")
 
@@ -191,15 +181,15 @@ class Fitted:
             yield
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = shorten(str(error), 300) or type(error).__name__
-            raise InputError(f"The {self.name} cannot take the {what}: {said}") from error
+            raise InputError(f"The {self.title} cannot take the {what}: {said}") from error
 
-    def _check(self, source: Features, what: str) -> None:
+    def _check(self, source: Transformed, what: str) -> None:
         """The first rows have the features that they have alone, and the probabilities of `predict_proba`."""
         count = min(TRIED, len(source.rows))
         with self._taking(what):
             expected = np.asarray(self.model.predict_proba(source.rows.first(count)))
         inputs, alone = source.read(range(count)), self._fed(source.rows.first(1), what)
-        off = (Features(alone, source.rows).read(range(1)) - inputs[:1]).abs()
+        off = (Transformed(alone, source.rows).read(range(1)) - inputs[:1]).abs()
         if (off > 1e-4 * inputs[:1].abs() + 1e-6 * inputs[:1].abs().max()).any():
             raise InputError(
                 "The pipeline gives a row other features alone than among others, so that a case has none of "
@@ -211,7 +201,7 @@ class Fitted:
         off = (logits.softmax(dim=1) - torch.tensor(expected, dtype=torch.double)).abs()[~vanished]
         if not (off <= (SAME if expected.dtype == np.float64 else SINGLE)).all():
             raise InputError(
-                f"The probabilities of {self.name}.predict_proba are not those that its parameters say: they "
+                f"The probabilities of {self.title}.predict_proba are not those that its parameters say: they "
                 f"differ by {float(off.max()):.1e}. Pass an estimator of scikit-learn as it was fitted."
             )
 
@@ -239,3 +229,6 @@ def _names(given: Callable[[], Any]) -> list[str] | None:
 def _known(names: Sequence[str] | None, width: int) -> Sequence[str]:
     """The names, or numbers in their place."""
     return names if names is not None and len(names) == width else [f"x{i}" for i in range(width)]
+
+
+scikit_learn = ScikitLearn

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from precedents.adapters._subject import Subject
 from precedents.audit.profile import Profile
 from precedents.audit.recommendation import Recommendation
 from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement
@@ -16,7 +17,6 @@ from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.metrics.workspace import Workspace
 from precedents.views.shown import Shown
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ class Audit:
         counts = {first.index: first.count for first in profile.firsts}
         return hubs(counts, self.scope.cases, self.scope.classes)
 
-    def about(self, metric: str, workspace: Workspace) -> Finding:
+    def about(self, metric: str, subject: Subject) -> Finding:
         """What an explainer should know of its metric; refuses another model or training set."""
-        parts = {"model": workspace.classifier.fingerprint(), "training set": workspace.train.fingerprint()}
+        parts = {"model": subject.classifier.fingerprint(), "training set": subject.train.fingerprint()}
         for part, here in parts.items():
             there = self.scope.facts[f"{part} fingerprint"]
             if here != there:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from precedents.adapters._find import read
+from precedents.adapters._subject import Subject
 from precedents.audit.agreement import agreement
 from precedents.audit.audit import Audit, Case, Scope
 from precedents.audit.json import (
@@ -31,7 +31,6 @@ from precedents.criteria._result import Criterion
 from precedents.criteria._trial import Fresh, Retrain, Trial
 from precedents.data.examples import Examples
 from precedents.errors import InputError
-from precedents.explain.explainer import checked_names
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
@@ -82,29 +81,25 @@ def audit(
     """
     if afford is not None and not afford > 0:
         raise InputError(f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5.")
-    trial = Trial.of(
+    subject = Subject.of(
         model,
         train,
-        test,
+        classes=classes,
+        render=render,
         hidden=hidden,
         vectorise=vectorise,
-        subclasses=subclasses,
-        retrain=retrain,
-        fresh=fresh,
         memory=memory,
         loss=loss,
         output=output,
     )
-    k = checked_k(k, len(trial.workspace.train))
-    reading = read(model)
-    names = checked_names(classes or reading.classes, trial.workspace.classifier)
-    render = render or reading.render
+    trial = Trial.about(subject, test, subclasses, retrain, fresh)
+    k = checked_k(k, len(subject.train))
     wanted = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, (str, Metric)) else metrics
     chosen = {name_of(each): each for each in map(metric_of, wanted)}
     laws = _laws(trial, criteria, k)
     if not chosen or not laws:
         raise InputError("There is nothing to audit. Name at least one metric and one criterion, or neither.")
-    facts, settings = _facts(trial, name or reading.name), _settings(trial, chosen, laws, k, hidden)
+    facts, settings = _facts(trial, name or subject.name), _settings(trial, chosen, laws, k, hidden)
     marks = {name: text for name, text in facts.items() if name not in ("model", "python")}
     ledger = Ledger(keep, marks | settings)
     examples = _examples(trial)
@@ -121,7 +116,7 @@ def audit(
             cases=len(trial.cases),
             classes=trial.workspace.classifier.classes,
             k=k,
-            names=names,
+            names=subject.classes,
             facts=facts | {name: _told(value) for name, value in settings.items()},
         ),
         **made,
@@ -130,8 +125,8 @@ def audit(
         examples=examples,
         recommendation=recommend(made["judgement"], made["portraits"], costs, afford),
         costs=costs,
-        pictures=_pictures(trial, shown_cases, made["portraits"], render),
-        spread=spread_of(trial.workspace.train, render),
+        pictures=_pictures(trial, shown_cases, made["portraits"], subject.render),
+        spread=spread_of(subject.train, subject.render),
     )
 
 
@@ -224,14 +219,14 @@ def _pictures(
     return pictures
 
 
-def _facts(trial: Trial, name: str | None) -> dict[str, str]:
+def _facts(trial: Trial, name: str) -> dict[str, str]:
     """What was audited with what; the fingerprints tell it from anything else."""
     import precedents
 
     model = trial.workspace.classifier
     test = Examples(trial.cases.source, trial.truth)
     return {
-        "model": type(model.module).__name__ if name is None else name,
+        "model": name,
         "model fingerprint": model.fingerprint(),
         "training set fingerprint": trial.workspace.train.fingerprint(),
         "test set fingerprint": test.fingerprint(),

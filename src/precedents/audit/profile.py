@@ -7,8 +7,9 @@ from torch import Tensor
 
 from precedents.criteria._trial import Trial
 from precedents.explain.cautions import counted
-from precedents.metrics.metric import Metric, Relevance
+from precedents.metrics.metric import Metric
 from precedents.metrics.ranking import top_k
+from precedents.metrics.relevance import Relevance
 
 MOST = 1000  # lengths that are kept of a set: the smallest, the largest, and evenly many between
 OFFERED = 3  # precedents of a case that is shown
@@ -91,6 +92,6 @@ def spread(values: Tensor) -> list[float]:
 
 
 def _work(relevance: Relevance) -> float:
-    workspace, metric = relevance.workspace, relevance.metric
-    cost = metric.preconditioner.cost(workspace, 1)
-    return cost.flops + 2.0 * len(workspace.train) * workspace.width(metric.features) * (1 + cost.passes)
+    vectors = relevance.vectors
+    cost = relevance.metric.preconditioner.cost(vectors, 1)
+    return cost.flops + 2.0 * len(vectors) * vectors.width * (1 + cost.passes)

@@ -1,4 +1,4 @@
-"""Subject: what a command works on: a run folder, or the user's own model by its factory."""
+"""CommandSubject: what a command works on: a run folder, or the user's own model by its factory."""
 
 import inspect
 import sys
@@ -18,7 +18,7 @@ NEEDED = ("model", "train", "test")
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class CommandSubject:
     """A model with its training and its test set, and what else is known of them."""
 
     model: Any
@@ -26,7 +26,7 @@ class Subject:
     test: "Examples"
     options: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of `audit`
 
-    def told(self, **options: Any) -> "Subject":
+    def told(self, **options: Any) -> "CommandSubject":
         """With options of the command line, which come before the factory's own."""
         return replace(self, options={**self.options, **{k: v for k, v in options.items() if v is not None}})
 
@@ -35,7 +35,7 @@ class Subject:
         return {name: v for name, v in self.options.items() if name in inspect.signature(function).parameters}
 
 
-def subject(run: Path | None, target: str | None, data: Path | None) -> Subject:
+def subject(run: Path | None, target: str | None, data: Path | None) -> CommandSubject:
     """From a run folder or from `module:factory`; exactly one of the two."""
     if (run is None) == (target is None):
         raise InputError("Name one of the two: a run folder, or your own model by --target module:factory.")
@@ -45,11 +45,11 @@ def subject(run: Path | None, target: str | None, data: Path | None) -> Subject:
     from precedents.zoo.run import Run
 
     opened = Run.open(run, data)
-    return Subject(opened.model, opened.prepared.train, opened.prepared.test, opened.options)
+    return CommandSubject(opened.model, opened.prepared.train, opened.prepared.test, opened.options)
 
 
-def _made(target: str) -> Subject:
-    from precedents.adapters._find import read
+def _made(target: str) -> CommandSubject:
+    from precedents.adapters._find import adapter_of
     from precedents.audit.front_door import audit
 
     made = _called(target, _factory(target))
@@ -69,8 +69,8 @@ def _made(target: str) -> Subject:
         told = f"{target} returned a mapping with {' and '.join(wrong)}"
         raise InputError(f"{told}. Known keys: {', '.join(known)}.")
     model, train, test = (given.pop(key) for key in NEEDED)
-    examples = read(model).examples
-    return Subject(model, examples(train, "training set"), examples(test, "test set"), given)
+    examples = adapter_of(model).examples
+    return CommandSubject(model, examples(train, "training set"), examples(test, "test set"), given)
 
 
 def _factory(target: str) -> Callable[[], Any]:

@@ -1,23 +1,37 @@
 """Trial: a model, its training set and some cases before the criteria, with what they share kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from precedents.adapters._find import read
-from precedents.classifier.classifier import Classifier, Vectorise
-from precedents.classifier.outputs import Place
-from precedents.data.examples import Examples, checked_labels, checked_range
-from precedents.errors import InputError, NotApplicable
+from precedents.adapters._find import adapter_of
+from precedents.adapters._subject import Subject
+from precedents.classifier.construction import Told
+from precedents.classifier.loss import Loss
+from precedents.data.examples import Examples, checked_labels
+from precedents.errors import InputError, NotApplicable, a
 from precedents.metrics.kernel import Kernel, joined, stacked
-from precedents.metrics.metric import Metric, Relevance
+from precedents.metrics.metric import Metric
+from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.cache import Slot
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Retrain = Callable[[Examples, int], nn.Module]  # a training set with new labels, a seed -> a trained model
 Fresh = Callable[[int], nn.Module]  # a seed -> an untrained model
+
+
+class TrialOptions(Told, total=False):
+    """What `Trial.of` may be told besides the model and its data."""
+
+    subclasses: tuple[Any, Any] | None
+    retrain: Retrain | None
+    fresh: Fresh | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,53 +46,39 @@ class Trial:
     fresh: Fresh | None = None
 
     @classmethod
-    def of(
-        cls,
-        model: Any,
-        train: Any,
-        test: Any,
-        *,
-        hidden: Sequence[str] | None = None,
-        vectorise: Vectorise | None = None,
-        subclasses: tuple[Any, Any] | None = None,
-        retrain: Retrain | None = None,
-        fresh: Fresh | None = None,
-        memory: int | str | None = None,
-        loss: Any = None,
-        output: Place | None = None,
-    ) -> "Trial":
+    def of(cls, model: Any, train: Any, test: Any, **options: "Unpack[TrialOptions]") -> "Trial":
         """A trial of the metrics on this model, with the instances of `test` as cases.
 
         `subclasses` are finer labels of the training instances and of the cases; `retrain` trains a
         model like this one on merged classes, for the identical subclass criterion; `fresh` makes an
-        untrained model of the same kind, where drawing each layer anew is not how the model starts. `loss` and
-        `output` are as for `Classifier.of`.
+        untrained model of the same kind, where drawing each layer anew is not how the model starts. `hidden`,
+        `vectorise`, `memory`, `loss` and `output` are as for `Classifier.of`.
         """
-        reading = read(model)
-        train, test = reading.examples(train, "training set"), reading.examples(test, "test set")
-        if not isinstance(model, Classifier):
-            model = Classifier.of(
-                reading.module,
-                train,
-                hidden=hidden or reading.hidden,
-                vectorise=vectorise or reading.vectorise,
-                memory=memory,
-                loss=loss,
-                output=output,
-            )
-        checked_range(test.labels, model.classes, "test set")
-        pair = None
+        own = {name: options.pop(name, None) for name in ("subclasses", "retrain", "fresh")}  # type: ignore[misc]
+        return cls.about(Subject.of(model, train, **options), test, **own)
+
+    @classmethod
+    def about(
+        cls,
+        subject: Subject,
+        test: Any,
+        subclasses: tuple[Any, Any] | None = None,
+        retrain: Retrain | None = None,
+        fresh: Fresh | None = None,
+    ) -> "Trial":
+        """A trial of a subject that is made already; the rest is as for `Trial.of`."""
+        cases, pair = subject.test(test), None
         if subclasses is not None:
             pair = (
-                checked_labels(subclasses[0], len(train), "training set's subclasses"),
-                checked_labels(subclasses[1], len(test), "test set's subclasses"),
+                checked_labels(subclasses[0], len(subject.train), "training set's subclasses"),
+                checked_labels(subclasses[1], len(cases), "test set's subclasses"),
             )
-        return cls._of(Workspace(model, train), test, pair, retrain, fresh)
+        return cls._of(Workspace(subject), cases, pair, retrain, fresh)
 
     @classmethod
     def _of(cls, workspace: Workspace, test: Examples, *rest: Any) -> "Trial":
         held = test.selected(range(len(test)))
-        return cls(workspace, held.relabelled(workspace.classifier.predicted(held)), test.labels, *rest)
+        return cls(workspace, workspace.subject.predicted(held), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:
         """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
@@ -86,16 +86,14 @@ class Trial:
 
     def relevance(self, metric: Metric) -> Relevance:
         """The metric before this trial's model, with what it can share with others."""
-        recipe = metric.preconditioner
-        settled = getattr(recipe, "settled", lambda _: recipe)(self.workspace)
+        settled = metric.preconditioner.settled(self.workspace)
         return Relevance(replace(metric, preconditioner=settled), self.workspace)
 
     def kernel(self, metric: Metric) -> Kernel:
         """The inner products of all cases with all training instances."""
         relevance = self.relevance(metric)
-        self.workspace.reused(metric.features)  # by the metrics to come
-        key = ("kernel", self, metric.features, relevance.metric.preconditioner)
-        return self.workspace.once(key, lambda: _whole(relevance, self.cases))
+        slot = KERNEL.at(self, metric.features, relevance.metric.preconditioner)
+        return self.workspace.once(slot, lambda: _whole(relevance, self.cases))
 
     def randomized(self, seed: int, label: str) -> "Trial":
         """The same cases before a model with freshly drawn parameters.
@@ -103,50 +101,53 @@ class Trial:
         With label "own" the cases carry the random model's predictions, with "shared" the trained one's.
         """
 
-        def workspace() -> Workspace:
-            model, train = self.workspace.classifier, self.workspace.train
-            drawn = model.randomized(seed)
+        def drawn() -> Workspace:
+            model, subject = self.workspace.classifier, self.workspace.subject
+            random = model.randomized(seed)
             if self.fresh is not None:
                 with torch.random.fork_rng(devices=[]):
                     made = self.fresh(seed)
-                drawn = model.another(read(made).module, train)
-            return Workspace(drawn, train, self.workspace.shared)
+                random = model.another(adapter_of(made).module, subject.train)
+            return Workspace(subject.before(random), self.workspace.shared)
 
         def trial() -> Trial:
-            random = self.workspace.once(("randomized", seed), workspace)
-            own = self.cases.relabelled(random.classifier.predicted(self.cases))
-            return Trial(random, own if label == "own" else self.cases, self.truth)
+            random = self.workspace.once(DRAWN.at(seed), drawn)
+            cases = random.subject.predicted(self.cases) if label == "own" else self.cases
+            return Trial(random, cases, self.truth)
 
-        return self.workspace.once(("randomized trial", self, seed, label), trial)
+        return self.workspace.once(RANDOMIZED.at(self, seed, label), trial)
 
     def merged(self, seed: int) -> "Trial":
         """The trial of a model trained on classes merged at random into two; the old are the subclasses."""
         if self.retrain is None:
             raise NotApplicable("No subclass labels were given, and no way to retrain on merged classes.")
-        classes, retrain = self.workspace.classifier.classes, self.retrain
-        if classes < 3:
+        if self.workspace.classifier.classes < 3:
             raise NotApplicable("Merging two classes into two leaves no subclasses.")
-        loss = self.workspace.classifier.loss.merged()
+        loss, retrain = self.workspace.classifier.loss.merged(), self.retrain
+        return self.workspace.once(MERGED.at(self, seed), lambda: self._merged(seed, loss, retrain))
 
-        def trial() -> Trial:
-            train, groups = self.workspace.train, merge(classes, seed)
-            merged_train = train.relabelled(groups[train.labels])
-            with torch.random.fork_rng(devices=[]):
-                model = retrain(merged_train, seed)
-            if not isinstance(model, nn.Module):
-                raise InputError(
-                    f"retrain returned a {type(model).__name__}. Return the trained torch.nn.Module."
-                )
-            classifier = self.workspace.classifier.another(read(model).module, merged_train, loss)
-            test = self.cases.relabelled(groups[self.truth])
-            workspace = Workspace(classifier, merged_train, self.workspace.shared)
-            return Trial._of(workspace, test, (train.labels, self.truth))
+    def _merged(self, seed: int, loss: Loss, retrain: Retrain) -> "Trial":
+        subject = self.workspace.subject
+        groups = merge(subject.classifier.classes, seed)
+        train = subject.train.relabelled(groups[subject.train.labels])
+        with torch.random.fork_rng(devices=[]):
+            model = retrain(train, seed)
+        if not isinstance(model, nn.Module):
+            raise InputError(f"retrain returned {a(type(model).__name__)}. Return the trained torch.nn.Module.")
+        classifier = subject.classifier.another(adapter_of(model).module, train, loss)
+        workspace = Workspace(subject.before(classifier, train), self.workspace.shared)
+        test = self.cases.relabelled(groups[self.truth])
+        return Trial._of(workspace, test, (subject.train.labels, self.truth))
 
-        return self.workspace.once(("merged", self, seed), trial)
+
+KERNEL: Slot[Kernel] = Slot("kernel of all cases with all training instances")
+DRAWN: Slot[Workspace] = Slot("workspace of a model with drawn parameters")
+RANDOMIZED: Slot[Trial] = Slot("trial of a model with drawn parameters")
+MERGED: Slot[Trial] = Slot("trial of a model of merged classes")
 
 
 def _whole(relevance: Relevance, cases: Examples) -> Kernel:
-    groups = relevance.workspace.groups(relevance.metric.features, cases)
+    groups = relevance.vectors.groups(cases)
     return stacked([joined(list(relevance.kernels(group))) for group in groups])
 
 

@@ -9,7 +9,9 @@ from precedents.criteria._trial import Trial
 from precedents.errors import InputError, NotApplicable
 from precedents.metrics.metric import Metric
 from precedents.registry import written
+from precedents.runtime.cache import Slot
 
+OWN_CASES: Slot[tuple[Trial, torch.Tensor]] = Slot("training instances as cases, and their places")
 ROUNDING = 1e-9  # relative to the row's largest score: an equal of the instance is not better than it
 
 
@@ -28,7 +30,7 @@ class IdenticalInstance:
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each instance asked about 1 or 0."""
         train = trial.workspace.train
-        asked, places = trial.workspace.once(("own cases", self), lambda: self._asked(trial))
+        asked, places = trial.workspace.once(OWN_CASES.at(self), lambda: self._asked(trial))
         scores = asked.scores(metric)
         own = scores.gather(1, places[:, None])[:, 0]
         slack = ROUNDING * scores.abs().amax(dim=1)

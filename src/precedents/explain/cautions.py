@@ -14,7 +14,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from precedents.metrics.workspace import Workspace
+from precedents.adapters._subject import Subject
+from precedents.data.inputs import Inputs, bare, leaves, mapped
 
 ANOTHER, HUB, NORM, DUPLICATE = "another class", "hub", "outlying norm", "duplicate of the case"
 ENOUGH = 20  # cases that hubs are judged over
@@ -34,8 +35,8 @@ class Finding:
 class Findings(Protocol):
     """What an audit knows."""
 
-    def about(self, metric: str, workspace: Workspace) -> Finding:
-        """The finding on a metric; refuses workspace that is not what was audited."""
+    def about(self, metric: str, subject: Subject) -> Finding:
+        """The finding on a metric; refuses a subject that is not what was audited."""
 
 
 def counted(firsts: Iterable[int]) -> dict[int, int]:
@@ -64,3 +65,17 @@ def _quantile(ordered: Tensor, share: float) -> float:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return float(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
+
+
+def equal(asked: Inputs, offered: Inputs) -> Tensor:
+    """Which precedents [m, k] have the inputs of their case; padding is no part of an instance."""
+    if isinstance(asked, Tensor) and isinstance(offered, Tensor):
+        return (asked.to(offered)[:, None] == offered).flatten(2).all(dim=2)
+    m, k = next(leaves(offered)).shape[:2]
+    rows = [mapped(lambda leaf, i=i: leaf[i], offered) for i in range(m)]  # type: ignore[misc]
+    return torch.tensor([[_same(bare(asked, i), bare(rows[i], j)) for j in range(k)] for i in range(m)])
+
+
+def _same(one: Inputs, other: Inputs) -> bool:
+    pairs = zip(leaves(one), leaves(other), strict=True)
+    return all(a.shape == b.shape and torch.equal(a.to(b), b) for a, b in pairs)

@@ -10,35 +10,35 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch, Examples
-from precedents.metrics.workspace import Workspace
 
 SIZE = 512  # instances per pass
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Decomposition:
     """For each case and precedent the two cosines, [m, k]."""
 
     residual: Tensor
     feature: Tensor
 
-    def of_cases(self, places: slice) -> "Parts":
+    def of_cases(self, places: slice) -> "Decomposition":
         """The rows of some of the cases."""
-        return Parts(self.residual[places], self.feature[places])
+        return Decomposition(self.residual[places], self.feature[places])
 
 
-def parts(workspace: Workspace, cases: Examples, indices: Tensor) -> Parts | None:
+def decomposed(subject: Subject, cases: Examples, indices: Tensor) -> Decomposition | None:
     """Of the cases and their precedents [m, k]; none where the logits come from no trainable Linear."""
-    model = workspace.classifier
+    model = subject.classifier
     if not any(_trained(model)):
         return None
     every, places = indices.unique(return_inverse=True)
-    train = [workspace.train.take(chunk.tolist()) for chunk in every.split(SIZE)]
+    train = [subject.train.take(chunk.tolist()) for chunk in every.split(SIZE)]
     case_r, case_h = _units(model, list(cases.batches(SIZE)))
     train_r, train_h = _units(model, train)
-    return Parts((case_r @ train_r.T).gather(1, places), (case_h @ train_h.T).gather(1, places))
+    return Decomposition((case_r @ train_r.T).gather(1, places), (case_h @ train_h.T).gather(1, places))
 
 
 def _trained(model: Classifier) -> tuple[bool, bool]:

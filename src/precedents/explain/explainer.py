@@ -9,19 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from precedents.adapters._find import read
-from precedents.classifier.classifier import Classifier, Vectorise
+from precedents.adapters._subject import Subject
+from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
-from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
-from precedents.data.inputs import Inputs, bare, leaves, mapped
-from precedents.errors import InputError
-from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, hubs, outlying
-from precedents.explain.decomposition import parts
+from precedents.data.examples import Examples
+from precedents.data.inputs import mapped
+from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, equal, hubs, outlying
+from precedents.explain.decomposition import decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.saving import Saved, save
-from precedents.metrics.metric import Metric, Ranked, Relevance
+from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
+from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Estimate
 from precedents.views.comparison import spread_of
@@ -59,40 +59,46 @@ class Explainer:
         loss: Any = None,
         output: Place | None = None,
     ) -> None:
-        self.reading = read(model)
-        train = self.reading.examples(train, "training set")
-        if not isinstance(model, Classifier):
-            model = Classifier.of(
-                self.reading.module,
-                train,
-                hidden=hidden or self.reading.hidden,
-                vectorise=vectorise or self.reading.vectorise,
-                memory=memory,
-                loss=loss,
-                output=output,
-            )
-        classes = checked_names(classes or self.reading.classes, model)
-        self.relevance = Relevance(metric_of(metric), Workspace(model, train))
-        self.relevance.workspace.width(self.relevance.metric.features)  # what cannot work fails here
-        self.classes, self.render = classes, render or self.reading.render
-        if self.render is not None:
-            shown(train.seen([0])[0], self.render)  # what cannot be shown fails here
-        known = None if audit is None else audit.about(name_of(self.relevance.metric), self.relevance.workspace)
+        self.subject = Subject.of(
+            model,
+            train,
+            classes=classes,
+            render=render,
+            hidden=hidden,
+            vectorise=vectorise,
+            memory=memory,
+            loss=loss,
+            output=output,
+        )
+        self.relevance = Relevance(metric_of(metric), Workspace(self.subject))
+        self.relevance.vectors.sample  # noqa: B018  what cannot work fails here
+        if self.subject.render is not None:
+            shown(self.subject.train.seen([0])[0], self.subject.render)  # what cannot be shown fails here
+        known = None if audit is None else audit.about(name_of(self.relevance.metric), self.subject)
         self.finding = known
 
     def __repr__(self) -> str:
-        workspace = self.relevance.workspace
-        return f"Explainer({name_of(self.relevance.metric)}, {len(workspace.train)} training instances)"
+        return f"Explainer({name_of(self.relevance.metric)}, {len(self.subject.train)} training instances)"
+
+    @property
+    def classes(self) -> Sequence[str] | None:
+        """The names of the classes, if they are known."""
+        return self.subject.classes
+
+    @property
+    def render(self) -> Render | None:
+        """What turns an instance into what a person sees, if it was given or the model's kind has one."""
+        return self.subject.render
 
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
         The label of a case is the model's own prediction unless `labels` says otherwise.
         """
-        cases = self._cases(x, labels)
+        cases = self.subject.cases(x, labels)
         ranked = self.relevance.ranked(cases, k)
-        metric, workspace, indices = self.relevance.metric, self.relevance.workspace, ranked.top.indices
-        flat = workspace.train.take(indices.flatten().tolist())
+        metric, train, indices = self.relevance.metric, self.subject.train, ranked.top.indices
+        flat = train.take(indices.flatten().tolist())
         found = flat.labels.reshape(indices.shape)
         asked = cases.take(range(len(cases))).inputs
         offered = mapped(lambda leaf: leaf.reshape(*indices.shape, *leaf.shape[1:]), flat.inputs)
@@ -100,7 +106,7 @@ class Explainer:
             ANOTHER: found != cases.labels[:, None],
             HUB: self._hubs(indices),
             NORM: self._outlying(ranked),
-            DUPLICATE: _equal(asked, offered),
+            DUPLICATE: equal(asked, offered),
         }
         return Explanation(
             metric=name_of(metric),
@@ -109,25 +115,25 @@ class Explainer:
             labels=found,
             cases=asked,
             precedents_inputs=offered,
-            percentiles=100 * ranked.below.double() / len(workspace.train),
+            percentiles=100 * ranked.below.double() / len(train),
             flags=_named(marks, *indices.shape),
-            parts=parts(workspace, cases, indices) if metric == GRAD_COS else None,
+            parts=decomposed(self.subject, cases, indices) if metric == GRAD_COS else None,
             warnings=self._warnings(),
-            classes=self.classes,
-            render=self.render,
-            originals=_originals(cases, workspace.train, indices),
+            classes=self.subject.classes,
+            render=self.subject.render,
+            originals=_originals(cases, train, indices),
             spread=self._spread,
             given=labels is not None,
         )
 
     @cached_property
     def _spread(self) -> dict[str, float]:
-        return spread_of(self.relevance.workspace.train, self.render)
+        return spread_of(self.subject.train, self.subject.render)
 
     def _hubs(self, indices: Tensor) -> Tensor:
         """Which precedents [m, k] are hubs: in the audit, else among these cases."""
         firsts = counted(indices[:, 0].tolist())
-        own = hubs(firsts, len(indices), self.relevance.workspace.classifier.classes)
+        own = hubs(firsts, len(indices), self.subject.classifier.classes)
         known = own if self.finding is None else self.finding.hubs
         return torch.isin(indices, torch.tensor(list(known), dtype=torch.long))
 
@@ -145,7 +151,7 @@ class Explainer:
 
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
-        return self.relevance.scores(self._cases(x, labels))
+        return self.relevance.scores(self.subject.cases(x, labels))
 
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
@@ -157,7 +163,7 @@ class Explainer:
         The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
         many bytes; a disk without room is refused. The model and the training set are not in it.
         """
-        save(self.relevance, Path(folder), self.classes)
+        save(self.relevance, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
@@ -169,24 +175,9 @@ class Explainer:
         saved = Saved.open(Path(folder))
         explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
         saved.restore(explainer.relevance)
-        explainer.classes = explainer.classes or saved.manifest.classes
+        if explainer.subject.classes is None:
+            explainer.subject = replace(explainer.subject, classes=saved.manifest.classes)
         return explainer
-
-    def _cases(self, x: Any, labels: Any) -> Examples:
-        workspace = self.relevance.workspace
-        inputs, single = self.reading.cases(x, workspace.train)
-        if labels is not None:
-            labels = [labels] if single else labels
-            labels = self.reading.numbered(labels) if self.reading.numbered else labels
-        originals = self.reading.originals(x, workspace.train) if self.reading.originals else None
-        return replace(as_cases(workspace.classifier, inputs, labels), originals=originals)
-
-
-def checked_names(classes: Sequence[str] | None, model: Classifier) -> list[str] | None:
-    """The names of the classes as texts, if there is one for each output of the model."""
-    if classes is not None and len(classes) != model.classes:
-        raise InputError(f"There are {len(classes)} class names, but the model has {model.classes} outputs.")
-    return None if classes is None else [str(name) for name in classes]
 
 
 def _originals(
@@ -198,30 +189,7 @@ def _originals(
     return cases.seen(range(len(cases))), [train.seen(row) for row in indices.tolist()]
 
 
-def _equal(asked: Inputs, offered: Inputs) -> Tensor:
-    """Which precedents [m, k] have the inputs of their case."""
-    m, k = next(leaves(offered)).shape[:2]
-    rows = [mapped(lambda leaf, i=i: leaf[i], offered) for i in range(m)]  # type: ignore[misc]
-    return torch.tensor([[_same(bare(asked, i), bare(rows[i], j)) for j in range(k)] for i in range(m)])
-
-
-def _same(one: Inputs, other: Inputs) -> bool:
-    pairs = zip(leaves(one), leaves(other), strict=True)
-    return all(a.shape == b.shape and torch.equal(a.to(b), b) for a, b in pairs)
-
-
 def _named(marks: Mapping[str, Tensor], m: int, k: int) -> list[list[tuple[str, ...]]]:
     """For each case and precedent the names of the marks [m, k] that are set."""
     every = {name: mark.tolist() for name, mark in marks.items()}
     return [[tuple(name for name, mark in every.items() if mark[i][j]) for j in range(k)] for i in range(m)]
-
-
-def as_cases(model: Classifier, inputs: Inputs, labels: Any = None) -> Examples:
-    """Cases to be explained: with the given labels, or with the model's own predictions."""
-    count = len(next(leaves(inputs)))
-    unlabelled = Examples(InMemory(inputs), torch.zeros(count, dtype=torch.long))
-    if labels is None:
-        return unlabelled.relabelled(model.predicted(unlabelled))
-    given = checked_labels(labels, count, "cases")
-    checked_range(given, model.classes, "cases")
-    return unlabelled.relabelled(given)

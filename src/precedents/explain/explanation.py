@@ -10,7 +10,7 @@ from torch import Tensor
 
 from precedents.data.inputs import Inputs, bare, mapped
 from precedents.explain.cautions import ANOTHER
-from precedents.explain.decomposition import Parts
+from precedents.explain.decomposition import Decomposition
 from precedents.metrics.ranking import TopK
 from precedents.views.comparison import WIDTH, beginning, line
 from precedents.views.gallery import Cell, Strip, figure, page
@@ -48,7 +48,7 @@ class Explanation:
     precedents_inputs: Inputs = field(repr=False)  # [m, k, ...]
     percentiles: Tensor  # [m, k]
     flags: Sequence[Sequence[Sequence[str]]] = field(repr=False)  # for each case and precedent its cautions
-    parts: Parts | None = field(default=None, repr=False)
+    parts: Decomposition | None = field(default=None, repr=False)
     warnings: Sequence[str] = ()  # sentences about the metric
     classes: Sequence[str] | None = None
     render: Render | None = field(default=None, repr=False)

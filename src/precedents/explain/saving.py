@@ -4,15 +4,15 @@ explainer.json     format, version, metric, fingerprints of the model, what is k
 train.safetensors  the labels of the training set, and eight bytes for each row that differ when it differs
 0000.safetensors   the tensors of one value, or of one block of the training set; and so on
 
-The rule: kept are the fitted inverse and what one question asks for besides (rows or coordinates of the
-training set, squared lengths), as far as it is made of tensors and plain values. What these were computed
-from is not kept. Blocks are read, and their checksums compared, when the first question comes.
+What is kept is declared: the fitted inverse, and its `holdings`, which its kernels read (the vectors of the
+training set, or their coordinates), as far as these are made of tensors and plain values. Blocks are read, and
+their checksums compared, when the first question comes.
 """
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import disk_usage
 from typing import Any
@@ -20,18 +20,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from precedents import __version__
+from precedents._version import __version__
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
 from precedents.errors import BudgetError, FormatError, InputError, StaleError, StoreError
 from precedents.gradients.rows import Rows
-from precedents.metrics.metric import Relevance
+from precedents.metrics.relevance import INVERSE, Relevance
+from precedents.metrics.vectors import Holding
 from precedents.runtime.atomic import whole
 from precedents.runtime.budget import readable
 from precedents.runtime.serialize import UnwritableError, read, written
 from precedents.runtime.tensor_files import TensorFiles
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST, TRAIN = "explainer.json", "train.safetensors"
 ALIKE = 1e-2  # of its length, within which a vector is the same when it is computed on another machine
 
@@ -46,72 +47,54 @@ class Manifest:
     classes: list[str] | None
     model: str  # the fingerprint of the classifier
     weights: Mapping[str, str]  # a mark of each weight and buffer
-    inverse: Item | None
-    kept: Sequence[Mapping[str, Any]]  # keys with an item or with blocks, which are items
+    inverse: Item | None  # none: it is fitted again
+    sample: Item | None  # the vector of one instance
+    holdings: Mapping[str, Sequence[Item]]  # what questions read of the training set, by the name of its slot
     files: dict[str, dict[str, Any]]
     version: str = __version__
     format: int = FORMAT
 
 
-def save(relevance: Relevance, folder: Path, classes: list[str] | None) -> None:
-    """Asks one question, about the first training instance, and keeps what it asks for."""
+def save(relevance: Relevance, folder: Path) -> None:
+    """Keeps the fitted inverse, one vector to know the features by, and what of the training set is read."""
     _checked_place(folder, relevance.disk)
-    workspace, inverse = relevance.workspace, relevance.inverse
-    workspace.reused(relevance.metric.features)
+    workspace, inverse, vectors = relevance.workspace, relevance.inverse, relevance.vectors
     with _whole(folder) as fresh:
+        files = TensorFiles(fresh)
         known = {id(value): name for name, value in _known(relevance).items()}
-        writer = Writer(TensorFiles(fresh), known)
-        fitted = writer.item(inverse)
-        if fitted is not None:
-            known[id(inverse)] = "inverse"
-        with workspace.cache.told(writer.note):
-            for _ in relevance.kernels(workspace.train.selected([0])):
-                pass
-        writer.files.write(_marks(workspace.train), TRAIN)
         manifest = Manifest(
             metric=str(relevance.metric),
-            classes=classes,
+            classes=None if workspace.subject.classes is None else list(workspace.subject.classes),
             model=workspace.classifier.fingerprint(),
             weights=_weights(workspace.classifier),
-            inverse=fitted,
-            kept=list(writer.kept.values()),
-            files=writer.files.known,
+            inverse=_item(inverse, known, files),
+            sample=_item(vectors.sample, known, files),
+            holdings={each.slot.name: _items(each, known, files) for each in inverse.holdings(vectors)},
+            files=files.known,
         )
+        files.write(_marks(workspace.train), TRAIN)
         (fresh / MANIFEST).write_text(json.dumps(asdict(manifest), indent=1), encoding="utf-8")
 
 
-@dataclass
-class Writer:
-    """Writes the values and blocks that it is told of, each to a file of its own."""
+def _items(holding: Holding[Any], known: Mapping[int, str], files: TensorFiles) -> list[Item]:
+    """The blocks of a holding, each written as it is read; none if they cannot be written."""
+    items = []
+    for block in holding.read():
+        item = _item(block, known, files)
+        if item is None:
+            return []
+        items.append(item)
+    return items
 
-    files: TensorFiles
-    known: Mapping[int, str]
-    kept: dict[Hashable, dict[str, Any]] = field(default_factory=dict)
 
-    def note(self, key: Hashable, value: Any, place: int | None) -> None:
-        """What a question asks for: a value, or the block at this place of one."""
-        there = self.kept.get(key)
-        if place is None and there is not None:
-            return
-        if place is not None and place != (0 if there is None else len(there["blocks"])):
-            return  # it is there, or the first block could not be written
-        name = self.item(key)
-        item = None if name is None else self.item(value)
-        if name is None or item is None:
-            return
-        if place is None:
-            self.kept[key] = {"key": name["value"], "item": item}
-        else:
-            self.kept.setdefault(key, {"key": name["value"], "blocks": []})["blocks"].append(item)
-
-    def item(self, value: Any) -> Item | None:
-        """None if it is not made of tensors and plain values."""
-        tensors: dict[str, Tensor] = {}
-        try:
-            nest = written(value, self.known, tensors)
-        except UnwritableError:
-            return None
-        return {"value": nest, "file": self.files.write(tensors)} if tensors else {"value": nest}
+def _item(value: Any, known: Mapping[int, str], files: TensorFiles) -> Item | None:
+    """A value as JSON beside a file of its tensors; None if it is not made of tensors and plain values."""
+    tensors: dict[str, Tensor] = {}
+    try:
+        nest = written(value, known, tensors)
+    except UnwritableError:
+        return None
+    return {"value": nest, "file": files.write(tensors)} if tensors else {"value": nest}
 
 
 @dataclass(frozen=True)
@@ -150,19 +133,19 @@ class Saved:
 
     def restore(self, relevance: Relevance) -> None:
         """Gives the relevance what was kept; refuses what was saved of another one."""
-        marks = _marks(relevance.workspace.train)
+        marks, cache, vectors = _marks(relevance.workspace.train), relevance.workspace.cache, relevance.vectors
         with _damage(self.folder):
             self._refuse(list(self._differences(relevance, marks)))
-            known = _known(relevance)
-            if self.manifest.inverse is not None:
-                known["inverse"] = self.value(self.manifest.inverse, known)
-            for entry in self.manifest.kept:
-                key: Any = read(entry["key"], known, {}.__getitem__)  # type: ignore[arg-type]
-                blocks = "blocks" in entry
-                value = Blocks(self, entry["blocks"], known) if blocks else self.value(entry["item"], known)
-                there: Any = relevance.workspace.once(key, lambda value=value: value)  # type: ignore[misc]
-                if there is not value and not _alike(there, value):
-                    self._refuse(["the features of the first instance, so pass the same hidden and vectorise"])
+            known, manifest = _known(relevance), self.manifest
+            if manifest.sample is None or not _alike(vectors.sample, self.value(manifest.sample, known)):
+                self._refuse(["the features of the first instance, so pass the same hidden and vectorise"])
+            if manifest.inverse is not None:
+                fitted = self.value(manifest.inverse, known)
+                cache.put(INVERSE.at(relevance.metric.preconditioner, relevance.metric.features), fitted)
+            for holding in relevance.inverse.holdings(vectors):
+                items = manifest.holdings[holding.slot.name]
+                if items:
+                    cache.put(holding.slot, SavedBlocks(self, items, known))
 
     def _refuse(self, differences: Sequence[str]) -> None:
         if differences:
@@ -195,31 +178,28 @@ class Saved:
         return read(item["value"], known, tensors.__getitem__)
 
 
-class Blocks:
-    """The blocks of a value, read when they are first asked for; their tensors stay mapped to the files."""
+class SavedBlocks(Sequence[Any]):
+    """The blocks of a holding, read when they are first asked for; their tensors stay mapped to the files."""
 
     def __init__(self, saved: Saved, items: Sequence[Item], known: Mapping[str, Any]) -> None:
         self.saved, self.items, self.known = saved, items, known
         self._read: dict[int, Any] = {}
 
-    def __iter__(self) -> Iterator[Any]:
-        for place, item in enumerate(self.items):
-            if place not in self._read:
-                with _damage(self.saved.folder):
-                    self._read[place] = self.saved.value(item, self.known)
-            yield self._read[place]
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        if place not in self._read:
+            with _damage(self.saved.folder):
+                self._read[place] = self.saved.value(self.items[place], self.known)
+        return self._read[place]
 
 
 def _known(relevance: Relevance) -> dict[str, Any]:
     """What is there on both sides, by name."""
-    workspace, metric = relevance.workspace, relevance.metric
+    workspace = relevance.workspace
     parameters = {f"parameter {name}": p for name, p in workspace.classifier.module.named_parameters()}
-    return {
-        **parameters,
-        "workspace": workspace,
-        "features": metric.features,
-        "preconditioner": metric.preconditioner,
-    }
+    return {**parameters, "workspace": workspace}
 
 
 def _weights(model: Classifier) -> dict[str, str]:

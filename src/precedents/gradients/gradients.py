@@ -25,6 +25,7 @@ from precedents.gradients.recording import Recording, recording
 from precedents.gradients.rows import Rows, joined_factors
 from precedents.runtime.budget import MOST
 from precedents.runtime.buffers import BUFFERS
+from precedents.runtime.cache import Slot
 
 VOLUME = 4_000_000  # numbers that come back to the layers in one pass: about what stays in_cache the processor
 PIECE = 2**17  # columns that are compared at a time, in memory that is used again
@@ -35,6 +36,9 @@ Cotangents = Callable[[Tensor], Sequence[Tensor]]
 
 class SlowGradientsWarning(UserWarning):
     """Some gradients are computed by a slower road than a rule: the numbers are the same."""
+
+
+PLAN: Slot["Plan"] = Slot("plan of the gradients")
 
 
 @torch.inference_mode(mode=False)
@@ -77,7 +81,7 @@ def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
 
 def planned(model: Classifier) -> "Plan":
     """How this model's gradients are computed, found out once."""
-    return model.cache.once("plan", lambda: _plan(model))
+    return model.cache.once(PLAN, lambda: _plan(model))
 
 
 @dataclass(frozen=True, eq=False)

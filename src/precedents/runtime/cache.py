@@ -1,112 +1,87 @@
-"""Cache: values computed once for as long as their owner lives; a listener may be told what is asked for."""
+"""Cache: values that are computed once, each in a slot of its own type, for as long as their owner lives.
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+A slot is declared once, beside what it holds: `GRAM: Slot[Tensor] = Slot("Gram matrix", large=True)`. What is
+large may be put away when its memory is needed, and is made again when it is asked for.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
-Note = Callable[[Hashable, Any, int | None], None]  # a key, its value or one block of it, the block's place
 
-_listener: ContextVar[tuple[object, Note] | None] = ContextVar("listener", default=None)
-END = object()
+@dataclass(frozen=True)
+class Slot(Generic[T]):
+    """A place for one value: its name, which of several it is, and whether the value is large.
+
+    >>> roots = Slot[float]("square root")
+    >>> cache = Cache()
+    >>> cache.once(roots.at(4), lambda: 2.0), roots.at(4) in cache, roots.at(9) in cache
+    (2.0, True, False)
+    """
+
+    name: str
+    of: tuple[Hashable, ...] = ()
+    large: bool = field(default=False, compare=False)
+
+    def at(self, *of: Hashable) -> "Slot[T]":
+        """The slot for these: a feature map, a rank, a damping."""
+        return replace(self, of=of)
 
 
 class Cache:
-    """A value for each key, computed at the first call that asks for it."""
+    """A value for each slot, computed by the first call that asks for it."""
 
     def __init__(self) -> None:
-        self._values: dict[Hashable, Any] = {}
-        self._large: set[Hashable] = set()
+        self._values: dict[Slot[Any], Any] = {}
         self._lock = RLock()
 
-    def once(self, key: Hashable, make: Callable[[], T], large: bool = False) -> T:
-        """The value of `make`, computed at the first call with this key; again if it was large and put away."""
+    def once(self, slot: Slot[T], make: Callable[[], T]) -> T:
+        """The value of `make`, computed at the first call with this slot, and again after it was put away."""
         with self._lock:
-            if key not in self._values:
-                with _listening(None):
-                    made = make()
-                self._values[key] = made
-                if large:
-                    self._large.add(key)
-            value = cast("T", self._values[key])
-        self._tell(key, value)
-        return value
+            if slot not in self._values:
+                self._values[slot] = make()
+            return cast("T", self._values[slot])
 
     def blocks(
-        self, key: Hashable, rest: Callable[[T | None], Iterable[T]], fits: Callable[[T], bool]
+        self, slot: Slot[Sequence[T]], rest: Callable[[T | None], Iterable[T]], fits: Callable[[T], bool]
     ) -> Iterator[T]:
-        """Blocks one by one: those that are known, then what `rest` gives after the last of them.
+        """Blocks one by one: those that are kept, then what `rest` gives after the last of them.
 
         At the first time, the first blocks are kept for the next time, as long as `fits` says so.
         """
-        known, last, place = self._values.get(key), None, 0
-        for block in _silent(lambda: known or ()):
-            self._tell(key, block, place)
+        known, last = self._values.get(slot), None
+        for block in known or ():
             yield block
-            last, place = block, place + 1
+            last = block
         made, keep = [], known is None
-        for block in _silent(lambda: rest(last)):
-            self._tell(key, block, place)
+        for block in rest(last):
             keep = keep and fits(block)
             if keep:
                 made.append(block)
             yield block
             del block  # its memory is free for the next ones
-            place += 1
         if made:
-            with self._lock:
-                self._values.setdefault(key, made)
-                self._large.add(key)
+            self.put(slot, made)
+
+    def get(self, slot: Slot[T]) -> T | None:
+        """The value in this slot, or None."""
+        return self._values.get(slot)
+
+    def put(self, slot: Slot[T], value: T) -> None:
+        """Fills a slot, unless it is filled already."""
+        with self._lock:
+            self._values.setdefault(slot, value)
 
     def put_away(self) -> None:
         """Forgets what is large, unless another thread is at work on it."""
         if self._lock.acquire(blocking=False):
             try:
-                for key in self._large:
-                    self._values.pop(key, None)
-                self._large.clear()
+                self._values = {slot: value for slot, value in self._values.items() if not slot.large}
             finally:
                 self._lock.release()
 
-    def get(self, key: Hashable) -> Any:
-        """The value for this key, or None."""
-        return self._values.get(key)
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._values
-
-    @contextmanager
-    def told(self, note: Note) -> Iterator[None]:
-        """Tells `note` what this thread asks for within, but not what that in turn is made of."""
-        with _listening((self, note)):
-            yield
-
-    def _tell(self, key: Hashable, value: Any, place: int | None = None) -> None:
-        owner, note = _listener.get() or (None, None)
-        if note is not None and owner is self:
-            note(key, value, place)
-
-
-def _silent(make: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """Goes through what is made; what is asked for meanwhile is told to nobody."""
-    with _listening(None):
-        source = iter(make())
-    while True:
-        with _listening(None):
-            block = next(source, cast("T", END))
-        if block is END:
-            return
-        yield block
-        del block
-
-
-@contextmanager
-def _listening(listener: tuple[object, Note] | None) -> Iterator[None]:
-    before = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(before)
+    def __contains__(self, slot: Slot[Any]) -> bool:
+        return slot in self._values

@@ -1,19 +1,23 @@
-"""What a fitted inverse is, and its structures: a spectrum, a triangular root, a low rank plus a ridge."""
+"""Preconditioner and Inverse: what a matrix M and its fitted inverse must give, and what they have by default.
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal, Protocol, get_args
+A preconditioner must have `fit`; what it returns must have `solve`, `definite` and `description`. Kernels and
+costs have defaults, which a structure that can do better replaces.
+"""
 
-import torch
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
+
 from torch import Tensor
 
-from precedents.data.examples import Examples
-from precedents.errors import InputError, NumericalError
-from precedents.gradients.rows import Rows, dense, joined
+from precedents.errors import InputError
+from precedents.gradients.rows import Rows, joined
 from precedents.metrics.kernel import Kernel
-from precedents.metrics.workspace import Features, Workspace
+from precedents.metrics.vectors import Features, Holding, Question, Vectors
+from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 
 Negative = Literal["drop", "keep"]  # what becomes of negative eigenvalues
@@ -48,269 +52,110 @@ class Description:
         )
 
 
-class Inverse(Protocol):
-    """M^-1, fitted to a model and its training set."""
+class Inverse(ABC):
+    """M^-1, fitted to the vectors of a training set."""
 
     @property
+    @abstractmethod
     def definite(self) -> bool:
         """Whether <v, M^-1 v> is never negative."""
 
     @property
+    @abstractmethod
     def description(self) -> Description:
         """Kind, size, damping, spectrum."""
 
+    @abstractmethod
     def solve(self, rows: Tensor) -> Tensor:
-        """M^-1 applied to each row [b, d]."""
+        """M^-1 applied to each row [b, d], float64."""
 
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
-        """The inner products under M^-1 of the cases with consecutive blocks of the training set."""
+    def kernels(self, question: Question) -> Iterator[Kernel]:
+        """The inner products under M^-1 of the cases with consecutive blocks of the training set.
 
+        By solving every row, unless a structure knows better; it must come to the same.
+        """
+        case = question.case_rows().dense()
+        weighed = self.solve(case)
+        case_sq = (case * weighed).sum(dim=1)
+        for _, rows in question.train_blocks():
+            train = rows.dense()
+            train_sq = (train * self.solve(train)).sum(dim=1)
+            yield Kernel(weighed @ train.T, case_sq, train_sq, self.definite)
 
-class Preconditioner(Hashable, Protocol):
-    """A recipe for M: frozen, printable, fitted by `fit`.
-
-    Where several recipes come to the same M, `settled(workspace)`, if it has that, is one for all of them.
-    """
-
-    @property
-    def space(self) -> Callable[..., Any] | None:
-        """The features that M acts on; None for any."""
-
-    def fit(self, workspace: Workspace) -> Inverse:
-        """M^-1 for this model and training set."""
-
-    def cost(self, workspace: Workspace, m: int) -> Cost:
-        """What fitting it and weighing the training set and m cases by it will cost."""
+    def holdings(self, vectors: Vectors) -> Sequence[Holding[Any]]:
+        """What of the training set its kernels read, and so what is saved with it."""
+        return [vectors.holding]
 
 
-class Coordinates(Protocol):
+class Preconditioner(ABC):
+    """A recipe for M: a frozen dataclass, whose fields are the settings of texts: `fisher(damping=0.01)`."""
+
+    features: ClassVar[Features | None] = None  # what M acts on; None for any
+
+    @abstractmethod
+    def fit(self, vectors: Vectors) -> Inverse:
+        """M^-1 for the vectors of this training set, whose workspace has the model."""
+
+    def cost(self, vectors: Vectors, m: int) -> Cost:
+        """What fitting it and weighing the training set and m cases by it costs: as of a matrix [d, d]."""
+        n, d = len(vectors), vectors.width
+        return Cost(2.0 * (n + m) * d * d + d**3, passes=1, bytes=2 * FLOAT64 * d * d, disk=FLOAT64 * d * d)
+
+    def settled(self, workspace: Workspace) -> "Preconditioner":  # noqa: ARG002
+        """One recipe for all that come to the same M here; the recipe itself, unless it knows others."""
+        return self
+
+
+COORDINATES: Slot[Sequence[tuple[Rows, Tensor]]] = Slot("coordinates of the training set", large=True)
+
+
+class Coordinates(Inverse):
     """An inverse M^-1 = B diag(w) B^T: vectors are compared by their coordinates v B, weighed by w."""
 
     @property
-    def definite(self) -> bool:
-        """Whether no weight is negative."""
-
-    @property
+    @abstractmethod
     def weights(self) -> Tensor | None:
         """W [d]; None for ones."""
 
+    @abstractmethod
     def coordinates(self, rows: Tensor | Rows) -> Tensor | Rows:
         """V B of each row [b, d]."""
 
+    def kernels(self, question: Question) -> Iterator[Kernel]:
+        """By coordinates; the training set's are kept if they fit."""
+        vectors, cases = question.vectors, question.cases
+        turned = ((places, Rows.of(self.coordinates(rows))) for places, rows in vectors.of(cases))
+        case = joined(turned, len(cases))
+        case_sq, case = self._squares(case), self._weighed(case)
+        for block, train_sq in self.blocks(vectors):
+            yield Kernel(case.products(block), case_sq, train_sq, self.definite)
 
-def coordinate_kernels(
-    inverse: Coordinates, workspace: Workspace, features: Features, cases: Examples
-) -> Iterator[Kernel]:
-    """Kernels by coordinates; the training set's are kept if they fit."""
+    def blocks(self, vectors: Vectors) -> Iterator[tuple[Rows, Tensor]]:
+        """The coordinates of the training set, and their squared lengths under w."""
+        workspace, slot = vectors.workspace, COORDINATES.at(vectors.features, self)
+        size = FLOAT64 * len(vectors) * vectors.width
+        fits = size <= workspace.room
+        if fits:
+            workspace.holding(slot, size)
 
-    def turned(rows: Rows) -> Rows:
-        return Rows.of(inverse.coordinates(rows))
+        def made(last: object) -> Iterator[tuple[Rows, Tensor]]:
+            for _, rows in vectors.blocks(again=not fits) if last is None else ():
+                block = Rows.of(self.coordinates(rows))
+                yield block, self._squares(block)
 
-    def weighed(rows: Rows) -> Rows:
-        return rows if inverse.weights is None else replace(rows, matrix=rows.matrix * inverse.weights)
+        return workspace.cache.blocks(slot, made, lambda _: fits)
 
-    def squares(rows: Rows) -> Tensor:
-        if inverse.weights is None:
+    def holdings(self, vectors: Vectors) -> Sequence[Holding[Any]]:
+        """The coordinates."""
+        return [Holding(COORDINATES.at(vectors.features, self), lambda: self.blocks(vectors))]
+
+    def _weighed(self, rows: Rows) -> Rows:
+        return rows if self.weights is None else replace(rows, matrix=rows.matrix * self.weights)
+
+    def _squares(self, rows: Rows) -> Tensor:
+        if self.weights is None:
             return rows.squares()
-        return (rows.matrix * weighed(rows).matrix).sum(dim=1) * rows.scale.square()
-
-    def blocks() -> Iterator[tuple[Rows, Tensor]]:
-        for _, rows in workspace.train_rows(features):
-            block = turned(rows)
-            yield block, squares(block)
-
-    case = joined(((places, turned(rows)) for places, rows in workspace.rows(features, cases)), len(cases))
-    case_sq, case = squares(case), weighed(case)
-    key, size = ("coordinates", inverse, features), FLOAT64 * len(workspace.train) * workspace.width(features)
-    fits = size <= workspace.room
-    if fits:
-        workspace.holding(key, size)
-    found = workspace.cache.blocks(key, lambda last: blocks() if last is None else (), lambda _: fits)
-    for block, train_sq in found:
-        yield Kernel(case.products(block), case_sq, train_sq, inverse.definite)
-
-
-@dataclass(frozen=True, eq=False)
-class Spectrum:
-    """(A + ridge I)^-1 by the eigenvalues of A; `keep` says whether negative curvature takes part."""
-
-    vectors: Tensor = field(repr=False)  # [d, d], columns
-    values: Tensor = field(repr=False)  # [d], of A, ascending
-    ridge: float
-    kind: str
-    keep: bool = False
-
-    @cached_property
-    def weights(self) -> Tensor:
-        """The eigenvalues of the inverse that is used."""
-        damped = self.values + self.ridge
-        if not bool((damped != 0).all()):
-            raise NumericalError("The matrix is singular. Use a larger damping, for example damping=1e-3.")
-        return 1 / damped if self.keep else torch.where(damped > 0, 1 / damped, 0.0)
-
-    @property
-    def definite(self) -> bool:
-        """Whether no weight is negative."""
-        return bool((self.weights >= 0).all())
-
-    @property
-    def description(self) -> Description:
-        """With the exact spectrum."""
-        damped = self.values + self.ridge
-        negative = int((damped < 0).sum())
-        return Description(
-            kind=self.kind + ("" if self.keep or not negative else ", negative curvature dropped"),
-            size=len(damped),
-            damping=self.ridge,
-            smallest=float(damped[0]),
-            largest=float(damped[-1]),
-            negative=negative,
-            definite=self.definite,
-            condition=float(damped.abs().max() / damped.abs().min()),
-            form="spectrum",
-        )
-
-    def coordinates(self, rows: Tensor | Rows) -> Tensor:
-        """In the basis of the eigenvectors."""
-        return dense(rows) @ self.vectors
-
-    def solve(self, rows: Tensor) -> Tensor:
-        """V diag(weights) V^T applied to each row."""
-        return (self.coordinates(rows) * self.weights) @ self.vectors.T
-
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
-        """By coordinates."""
-        return coordinate_kernels(self, workspace, features, cases)
-
-
-@dataclass(frozen=True, eq=False)
-class Triangular:
-    """(L L^T)^-1 for a positive definite matrix that is held whole by its Cholesky factor."""
-
-    root: Tensor = field(repr=False)  # L [d, d]
-    ridge: float
-    kind: str
-    definite = True
-    weights = None
-
-    @cached_property
-    def description(self) -> Description:
-        """With the extreme eigenvalues by power iteration."""
-        root = self.root
-        largest = power_iteration(lambda v: root @ (root.T @ v), len(root))
-        inverse = power_iteration(lambda v: torch.cholesky_solve(v[:, None], root)[:, 0], len(root))
-        return Description(
-            kind=self.kind,
-            size=len(root),
-            damping=self.ridge,
-            smallest=1 / inverse,
-            largest=largest,
-            condition=largest * inverse,
-            form="Cholesky factor",
-        )
-
-    def coordinates(self, rows: Tensor | Rows) -> Tensor:
-        """L^-1 v: vectors whose plain inner products are those under the inverse."""
-        return torch.linalg.solve_triangular(self.root, dense(rows).T, upper=False).T
-
-    def solve(self, rows: Tensor) -> Tensor:
-        """By two triangular solves."""
-        return torch.cholesky_solve(rows.T, self.root).T
-
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
-        """By coordinates."""
-        return coordinate_kernels(self, workspace, features, cases)
-
-
-@dataclass(frozen=True, eq=False)
-class LowRankPlusRidge:
-    """(ridge I + U^T U)^-1 by the Woodbury identity, for U of shape [r, d] with r < d."""
-
-    factor: Tensor = field(repr=False)  # U
-    inner: Tensor = field(repr=False)  # the Cholesky factor of U U^T + ridge I [r, r]
-    ridge: float
-    kind: str
-    definite = True
-
-    @classmethod
-    def of(cls, factor: Tensor, ridge: float, kind: str) -> "LowRankPlusRidge":
-        """From U."""
-        return cls(factor, damped_root(factor @ factor.T, ridge), ridge, kind)
-
-    @cached_property
-    def description(self) -> Description:
-        """With the smallest eigenvalue exact, the largest by power iteration."""
-        return low_rank_description(self.kind, self.factor.shape[1], self.ridge, self.inner)
-
-    def solve(self, rows: Tensor) -> Tensor:
-        """(rows - rows U^T (U U^T + ridge I)^-1 U) / ridge."""
-        inside = torch.cholesky_solve(self.factor @ rows.T, self.inner)
-        return (rows - inside.T @ self.factor) / self.ridge
-
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
-        """By plain inner products, less those of what U sees of the vectors."""
-
-        def seen(rows: Tensor) -> Tensor:
-            return torch.linalg.solve_triangular(self.inner, self.factor @ rows.T, upper=False).T
-
-        case = torch.cat([rows.dense() for _, rows in workspace.rows(features, cases)])
-        case_seen = seen(case)
-        case_sq = (case.square().sum(dim=1) - case_seen.square().sum(dim=1)) / self.ridge
-
-        def blocks() -> list[tuple[Tensor, Tensor]]:
-            every = []
-            for _, rows in workspace.train_rows(features):
-                train = rows.dense()
-                train_seen = seen(train)
-                squares = train.square().sum(dim=1) - train_seen.square().sum(dim=1)
-                every.append((train_seen, squares / self.ridge))
-            return every
-
-        kept = workspace.matrix(("seen", self, features), blocks)
-        for (_, rows), (train_seen, train_sq) in zip(workspace.train_rows(features), kept, strict=True):
-            cross = (case @ rows.dense().T - case_seen @ train_seen.T) / self.ridge
-            yield Kernel(cross, case_sq, train_sq)
-
-
-def damped_root(gram: Tensor, ridge: float) -> Tensor:
-    """The Cholesky factor of gram + ridge I; the matrix is overwritten."""
-    gram.diagonal().add_(ridge)
-    root, failed = torch.linalg.cholesky_ex(gram)
-    if failed:
-        raise NumericalError(f"The damping {ridge:.3g} is below rounding. Use a larger one: damping=1e-3.")
-    return root
-
-
-def low_rank_description(kind: str, size: int, ridge: float, inner: Tensor) -> Description:
-    """Of a matrix U^T U + ridge I whose rank leaves the ridge as its smallest eigenvalue."""
-    largest = power_iteration(lambda v: inner @ (inner.T @ v), len(inner))
-    return Description(
-        kind=kind,
-        size=size,
-        damping=ridge,
-        smallest=ridge,
-        largest=largest,
-        condition=largest / ridge,
-        form="low rank plus ridge",
-    )
-
-
-def power_iteration(times: Callable[[Tensor], Tensor], size: int, steps: int = 200) -> float:
-    """The largest eigenvalue of a positive definite matrix, from a fixed start, to about six digits."""
-    vector = torch.randn(size, dtype=torch.double, generator=torch.Generator().manual_seed(0))
-    value = 0.0
-    for _ in range(steps):
-        vector = times(vector / vector.norm())
-        before, value = value, float(vector.norm())
-        if abs(value - before) <= 1e-7 * value:
-            break
-    return value
-
-
-def spectrum(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix."""
-    values, vectors = torch.linalg.eigh(matrix)
-    return values, vectors
+        return (rows.matrix * self._weighed(rows).matrix).sum(dim=1) * rows.scale.square()
 
 
 def absolute(damping: float, size: float) -> float:

@@ -1,24 +1,31 @@
 """M = the Gauss-Newton matrix by EK-FAC: layer by layer, diagonal in a Kronecker basis; for large networks."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from torch import Tensor
 
 from precedents.curvature.ekfac import Basis, block_shapes, corrected_eigenvalues, kronecker_basis
-from precedents.data.examples import Examples
 from precedents.gradients.rows import Rows
 from precedents.metrics.features.gradient import gradient
-from precedents.metrics.kernel import Kernel
-from precedents.metrics.preconditioners._inverse import Description, Inverse, absolute, coordinate_kernels
-from precedents.metrics.workspace import Features, Workspace
+from precedents.metrics.preconditioners._inverse import (
+    Coordinates,
+    Description,
+    Inverse,
+    Preconditioner,
+    absolute,
+)
+from precedents.metrics.vectors import Vectors
+from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
+
+EKFAC: Slot[tuple[Basis, Tensor]] = Slot("EK-FAC basis and eigenvalues", large=True)
 
 
 @dataclass(frozen=True)
-class InverseEKFAC:
+class InverseEKFAC(Preconditioner):
     """(G + damping x mean diagonal x I)^-1 for the Gauss-Newton matrix G, approximated.
 
     Between layers G is taken as zero. Within a Linear or a convolution it is diagonal in the products of
@@ -28,16 +35,17 @@ class InverseEKFAC:
     """
 
     damping: float = 1e-3  # relative to the mean of G's diagonal
-    space = staticmethod(gradient)
+    features = staticmethod(gradient)
 
-    def fit(self, workspace: Workspace) -> Inverse:
+    def fit(self, vectors: Vectors) -> Inverse:
         """Two passes over the training set, whatever the damping."""
-        basis, values = workspace.matrix("ekfac", lambda: _fitted(workspace))
+        workspace = vectors.workspace
+        basis, values = workspace.once(EKFAC, lambda: _fitted(workspace))
         return Rotated(basis, values, absolute(self.damping, float(values.mean())))
 
-    def cost(self, workspace: Workspace, m: int) -> Cost:
+    def cost(self, vectors: Vectors, m: int) -> Cost:
         """Passes for the moments and for the diagonal, and rotating every gradient."""
-        model, n = workspace.classifier, len(workspace.train)
+        model, n = vectors.workspace.classifier, len(vectors)
         shapes = list(block_shapes(model.module))
         rotation = sum(2.0 * o * j * (o + j) for o, j in shapes)
         flops = rotation * (n * model.classes + n + m) + 2.0 * n * m * model.size
@@ -46,7 +54,7 @@ class InverseEKFAC:
 
 
 @dataclass(frozen=True, eq=False)
-class Rotated:
+class Rotated(Coordinates):
     """(Q diag(values) Q^T + ridge I)^-1 for a basis Q of Kronecker products."""
 
     basis: Basis = field(repr=False)
@@ -89,10 +97,6 @@ class Rotated:
     def solve(self, rows: Tensor) -> Tensor:
         """Into the basis, divided by the eigenvalues, and back."""
         return self.basis.restored(self.basis.rotated(rows).dense().div_(self.damped))
-
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
-        """By coordinates."""
-        return coordinate_kernels(self, workspace, features, cases)
 
 
 def _fitted(workspace: Workspace) -> tuple[Basis, Tensor]:

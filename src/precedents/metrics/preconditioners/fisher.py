@@ -8,34 +8,42 @@ import torch
 from torch import Tensor
 
 from precedents.curvature.gram import fisher_factor, fisher_matrix, gradient_gram
-from precedents.data.examples import Examples
 from precedents.errors import NotApplicable
-from precedents.gradients.rows import joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.preconditioners._inverse import (
     Description,
     Inverse,
-    LowRankPlusRidge,
     Negative,
+    Preconditioner,
+    absolute,
+    known_settings,
+)
+from precedents.metrics.preconditioners._structures import (
+    LowRankPlusRidge,
     Spectrum,
     Triangular,
-    absolute,
     damped_root,
-    known_settings,
     low_rank_description,
     spectrum,
 )
-from precedents.metrics.workspace import Features, Workspace
+from precedents.metrics.vectors import Question, Vectors
+from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 
-Kind = Literal["empirical", "true", "mean_gradient", "published"]
+FisherKind = Literal["empirical", "true", "mean_gradient", "published"]
+GRAM: Slot[Tensor] = Slot("Gram matrix of the gradients", large=True)
+MATRIX: Slot[Tensor] = Slot("true Fisher matrix", large=True)
+FACTOR: Slot[Tensor] = Slot("rows of the true Fisher matrix", large=True)
+PUBLISHED: Slot[tuple[Tensor, Tensor, float]] = Slot("spectrum of the published Fisher matrix", large=True)
+
 SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
 
 
 @dataclass(frozen=True)
-class InverseFisher:
+class InverseFisher(Preconditioner):
     """(F + damping x mean diagonal x I)^-1.
 
     empirical: the mean outer product of the gradients for the given labels.
@@ -46,51 +54,46 @@ class InverseFisher:
     `negative` keeps or drops: for comparison alone.
     """
 
-    kind: Kind = "empirical"
+    kind: FisherKind = "empirical"
     negative: Negative = "drop"  # of interest to `published` alone
     damping: float = 1e-3  # relative to the mean of F's diagonal
-    space = staticmethod(gradient)
+    features = staticmethod(gradient)
 
     def __post_init__(self) -> None:
-        known_settings(kind=(self.kind, Kind), negative=(self.negative, Negative))
+        known_settings(kind=(self.kind, FisherKind), negative=(self.negative, Negative))
 
-    def fit(self, workspace: Workspace) -> Inverse:
+    def fit(self, vectors: Vectors) -> Inverse:
         """The inverse in the primal or the dual, whichever is smaller."""
-        n, p = len(workspace.train), workspace.classifier.size
+        workspace, n, p = vectors.workspace, len(vectors), vectors.workspace.classifier.size
         if self.kind == "true":
-            if not workspace.classifier.loss.likelihood:
-                raise NotApplicable(
-                    "The true Fisher matrix belongs to a likelihood, which a loss with weights, smoothing or a "
-                    "form of its own is not. Use fisher(kind=empirical) or hessian(kind=gauss_newton)."
-                )
-            return true_fisher(workspace, self.damping, "true Fisher")
+            return true_fisher(_likelihood(workspace), self.damping, "true Fisher")
         if self.kind == "mean_gradient":
-            mean = _mean_gradient(workspace)[None]
+            mean = _mean_gradient(vectors)[None]
             ridge = absolute(self.damping, float(mean.square().sum()) / p)
             return LowRankPlusRidge.of(mean, ridge, "mean gradient Fisher")
         if self.kind == "published":
-            values, vectors, size = workspace.matrix("published fisher", lambda: _published(workspace))
+            values, basis, size = workspace.once(PUBLISHED, lambda: _published(vectors))
             ridge, kind = absolute(self.damping, size), "mean gradient Fisher in float32"
-            return Spectrum(vectors, values, ridge, kind, keep=self.negative == "keep")
+            return Spectrum(basis, values, ridge, kind, keep=self.negative == "keep")
         if p <= n:
-            parts = (rows.dense() for _, rows in workspace.train_rows(gradient))
+            parts = (rows.dense() for _, rows in vectors.blocks())
             matrix = sum((rows.T @ rows / n for rows in parts), torch.zeros(p, p, dtype=torch.double))
             return whole(matrix, self.damping, "empirical Fisher")
-        gram = workspace.matrix("gram", lambda: gradient_gram(workspace.classifier, workspace.train))
+        gram = workspace.once(GRAM, lambda: gradient_gram(workspace.classifier, workspace.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
         root = damped_root(gram.clone(), n * ridge)
         squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
         return Dual(root, squares, ridge, p, workspace)
 
-    def settled(self, _: Workspace) -> "InverseFisher":
+    def settled(self, workspace: Workspace) -> "InverseFisher":  # noqa: ARG002
         """`negative` is of no interest where no eigenvalue is."""
         return self if self.kind == "published" else replace(self, negative="drop")
 
-    def cost(self, workspace: Workspace, m: int) -> Cost:
+    def cost(self, vectors: Vectors, m: int) -> Cost:
         """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
-        n, p = len(workspace.train), workspace.classifier.size
+        n, p = len(vectors), vectors.workspace.classifier.size
         if self.kind == "true":
-            return true_fisher_cost(workspace, m)
+            return true_fisher_cost(vectors.workspace, m)
         if self.kind == "mean_gradient":
             return Cost(flops=4.0 * (n + m) * p, passes=1)
         if self.kind == "published":
@@ -104,7 +107,7 @@ class InverseFisher:
 
 
 @dataclass(frozen=True, eq=False)
-class Dual:
+class Dual(Inverse):
     """(G^T G / n + ridge I)^-1 for gradients G [n, p], known by their inner products T = G G^T alone.
 
     With S = T + n ridge I, the kernel of a case's products c = G a with the training set is n c^T S^-1.
@@ -125,35 +128,45 @@ class Dual:
 
     def solve(self, rows: Tensor) -> Tensor:
         """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
-        blocks = [(places, block.dense()) for places, block in self.workspace.train_rows(gradient)]
+        blocks = [(places, block.dense()) for places, block in Vectors(self.workspace, gradient).blocks()]
         inside = torch.cholesky_solve(torch.cat([block @ rows.T for _, block in blocks]), self.root)
         seen = sum((inside[p.start : p.stop].T @ block for p, block in blocks), torch.zeros_like(rows))
         return (rows - seen) / self.ridge
 
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
+    def kernels(self, question: Question) -> Iterator[Kernel]:
         """From the products of the cases with the training set, without forming anything of length p."""
-        case = joined(workspace.rows(features, cases), len(cases)).doubled()
-        blocks = [case.products(rows.doubled()) for _, rows in workspace.train_rows(features)]
+        case = question.case_rows().doubled()
+        blocks = [case.products(rows.doubled()) for _, rows in question.train_blocks()]
         products = torch.cat(blocks, dim=1)  # [m, n]
         inside = torch.cholesky_solve(products.T, self.root).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
         yield Kernel(len(self.root) * inside, case_sq, self.squares)
 
 
-def _published(workspace: Workspace) -> tuple[Tensor, Tensor, float]:
+def _likelihood(workspace: Workspace) -> Workspace:
+    """The workspace, if its loss is a likelihood, to which a true Fisher matrix belongs."""
+    if not workspace.classifier.loss.likelihood:
+        raise NotApplicable(
+            "The true Fisher matrix belongs to a likelihood, which a loss with weights, smoothing or a "
+            "form of its own is not. Use fisher(kind=empirical) or hessian(kind=gauss_newton)."
+        )
+    return workspace
+
+
+def _published(vectors: Vectors) -> tuple[Tensor, Tensor, float]:
     """The spectrum of the outer product of the mean gradient in float32, and its mean absolute entry."""
-    p = workspace.classifier.size
-    workspace.classifier.budget.required(
+    p = vectors.workspace.classifier.size
+    vectors.workspace.classifier.budget.required(
         4 * FLOAT64 * p * p, f"The spectrum of a matrix of {p} parameters", "Use kind=mean_gradient instead."
     )
-    mean = _mean_gradient(workspace).float()
+    mean = _mean_gradient(vectors).float()
     return *spectrum((mean[:, None] * mean[None, :]).double()), float(mean.double().abs().mean()) ** 2
 
 
-def _mean_gradient(workspace: Workspace) -> Tensor:
+def _mean_gradient(vectors: Vectors) -> Tensor:
     """Of the training set [p]."""
-    sums = (rows.dense().sum(dim=0) for _, rows in workspace.train_rows(gradient))
-    return sum(sums, torch.zeros(workspace.classifier.size)) / len(workspace.train)
+    sums = (rows.dense().sum(dim=0) for _, rows in vectors.blocks())
+    return sum(sums, torch.zeros(vectors.workspace.classifier.size)) / len(vectors)
 
 
 def true_fisher(workspace: Workspace, damping: float, kind: str) -> Inverse:
@@ -169,9 +182,9 @@ def true_fisher(workspace: Workspace, damping: float, kind: str) -> Inverse:
     if primal <= dual:
         if FLOAT64 * p * p > model.budget.kept(streamed=False):
             return whole(fisher_matrix(model, train), damping, kind)
-        matrix = workspace.matrix("true fisher", lambda: fisher_matrix(model, train))
+        matrix = workspace.once(MATRIX, lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
-    factor = workspace.matrix("true fisher rows", lambda: fisher_factor(model, train) / n**0.5)
+    factor = workspace.once(FACTOR, lambda: fisher_factor(model, train) / n**0.5)
     return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum()) / p), kind)
 
 

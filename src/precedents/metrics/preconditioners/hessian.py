@@ -10,24 +10,32 @@ from precedents.metrics.features.gradient import gradient
 from precedents.metrics.preconditioners._inverse import (
     Inverse,
     Negative,
-    Spectrum,
+    Preconditioner,
     absolute,
     known_settings,
-    spectrum,
 )
+from precedents.metrics.preconditioners._structures import Spectrum, spectrum
 from precedents.metrics.preconditioners.ekfac import InverseEKFAC
 from precedents.metrics.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost, whole
+from precedents.metrics.vectors import Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 
-Kind = Literal["auto", "exact", "gauss_newton", "ekfac"]
+HessianKind = Literal["auto", "exact", "gauss_newton", "ekfac"]
+
+CURVATURE: Slot[HessianKind] = Slot("kind of curvature that was chosen")
+HESSIAN: Slot[Tensor] = Slot("Hessian", large=True)
+SPECTRUM: Slot[tuple[Tensor, Tensor]] = Slot("eigenvalues and eigenvectors of the Hessian", large=True)
+LINEAR: Slot[Inverse] = Slot("inverse Hessian of a linear model", large=True)
+GAUSS_NEWTON: Slot[Inverse] = Slot("inverse Gauss-Newton matrix", large=True)
 
 EXACT = 2_000  # parameters up to which the exact Hessian takes seconds to minutes
 
 
 @dataclass(frozen=True)
-class InverseHessian:
+class InverseHessian(Preconditioner):
     """(H + damping x mean absolute diagonal x I)^-1.
 
     exact: the Hessian itself; a network's has negative eigenvalues, which `negative` keeps or drops.
@@ -37,37 +45,39 @@ class InverseHessian:
     where that does not fit into the memory budget. The fitted inverse says what it is.
     """
 
-    kind: Kind = "auto"
+    kind: HessianKind = "auto"
     negative: Negative = "drop"
     damping: float = 1e-3  # relative to the mean absolute entry of H's diagonal
-    space = staticmethod(gradient)
+    features = staticmethod(gradient)
 
     def __post_init__(self) -> None:
-        known_settings(kind=(self.kind, Kind), negative=(self.negative, Negative))
+        known_settings(kind=(self.kind, HessianKind), negative=(self.negative, Negative))
 
-    def fit(self, workspace: Workspace) -> Inverse:
+    def fit(self, vectors: Vectors) -> Inverse:
         """The inverse, with its spectrum where the matrix is held whole."""
+        workspace, damping = vectors.workspace, self.damping
         kind = self.chosen(workspace)
         if kind == "ekfac":
-            return InverseEKFAC(self.damping).fit(workspace)
+            return InverseEKFAC(damping).fit(vectors)
         if kind == "gauss_newton" and not _closed(workspace):
-            key = ("gauss-newton", self.damping)
-            return workspace.matrix(key, lambda: true_fisher(workspace, self.damping, "Gauss-Newton"))
-        hessian = workspace.matrix("hessian", lambda: _dense(workspace))
+            slot = GAUSS_NEWTON.at(damping)
+            return workspace.once(slot, lambda: true_fisher(workspace, damping, "Gauss-Newton"))
+        hessian = workspace.once(HESSIAN, lambda: _dense(workspace))
         if workspace.classifier.only_layer is not None:  # of a linear model: positive semidefinite
-            key = ("hessian inverse", self.damping)
-            return workspace.matrix(key, lambda: whole(hessian.clone(), self.damping, "exact Hessian"))
-        values, vectors = workspace.matrix("hessian spectrum", lambda: spectrum(hessian))
+            slot = LINEAR.at(damping)
+            return workspace.once(slot, lambda: whole(hessian.clone(), damping, "exact Hessian"))
+        values, basis = workspace.once(SPECTRUM, lambda: spectrum(hessian))
         name = "exact Hessian" if kind == "exact" else "Gauss-Newton"
-        ridge = absolute(self.damping, float(hessian.diagonal().abs().mean()))
-        return Spectrum(vectors, values, ridge, name, keep=self.negative == "keep")
+        ridge = absolute(damping, float(hessian.diagonal().abs().mean()))
+        return Spectrum(basis, values, ridge, name, keep=self.negative == "keep")
 
-    def cost(self, workspace: Workspace, m: int) -> Cost:
+    def cost(self, vectors: Vectors, m: int) -> Cost:
         """Of the exact Hessian row by row or in closed form, of Gauss-Newton, or of EK-FAC."""
-        model, n, p = workspace.classifier, len(workspace.train), workspace.classifier.size
+        workspace = vectors.workspace
+        model, n, p = workspace.classifier, len(vectors), workspace.classifier.size
         kind = self.chosen(workspace)
         if kind == "ekfac":
-            return InverseEKFAC(self.damping).cost(workspace, m)
+            return InverseEKFAC(self.damping).cost(vectors, m)
         if kind == "gauss_newton" and not _closed(workspace):
             return true_fisher_cost(workspace, m)
         applied = 2.0 * (n + m) * p * p
@@ -81,12 +91,12 @@ class InverseHessian:
         positive = kind != "exact" or workspace.classifier.only_layer is not None
         return replace(self, kind=kind, negative="drop" if positive else self.negative)
 
-    def chosen(self, workspace: Workspace) -> Kind:
+    def chosen(self, workspace: Workspace) -> HessianKind:
         """The kind that was asked for; for "auto" the same for as long as the workspace is there."""
-        return self.kind if self.kind != "auto" else workspace.once("curvature", lambda: _affordable(workspace))
+        return self.kind if self.kind != "auto" else workspace.once(CURVATURE, lambda: _affordable(workspace))
 
 
-def _affordable(workspace: Workspace) -> Kind:
+def _affordable(workspace: Workspace) -> HessianKind:
     """The first of the three that is."""
     model, budget = workspace.classifier, workspace.classifier.budget.bytes
     if (model.only_layer is not None or model.size <= EXACT) and _dense_bytes(model.size) <= budget:

@@ -6,32 +6,28 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from precedents.data.examples import Examples
-from precedents.gradients.rows import joined
 from precedents.metrics.kernel import Kernel
-from precedents.metrics.preconditioners._inverse import Description, Inverse
-from precedents.metrics.workspace import Features, Workspace
+from precedents.metrics.preconditioners._inverse import Description, Inverse, Preconditioner
+from precedents.metrics.vectors import SQUARES, Question, Vectors
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cost import Cost
 
 
 @dataclass(frozen=True)
-class Identity:
+class Identity(Preconditioner):
     """Nothing to fit."""
 
-    space = None  # any features
-
-    def fit(self, workspace: Workspace) -> Inverse:  # noqa: ARG002
+    def fit(self, vectors: Vectors) -> Inverse:  # noqa: ARG002
         """The identity matrix."""
         return Unchanged()
 
-    def cost(self, workspace: Workspace, m: int) -> Cost:  # noqa: ARG002
+    def cost(self, vectors: Vectors, m: int) -> Cost:  # noqa: ARG002
         """Nothing."""
         return Cost()
 
 
 @dataclass(frozen=True)
-class Unchanged:
+class Unchanged(Inverse):
     """I^-1 = I."""
 
     definite = True
@@ -41,20 +37,20 @@ class Unchanged:
         """The rows themselves."""
         return rows
 
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
+    def kernels(self, question: Question) -> Iterator[Kernel]:
         """Plain inner products, in the precision of the features."""
+        cache, slot = question.vectors.workspace.cache, SQUARES.at(question.vectors.features)
         with BUFFERS:
-            case = joined(workspace.rows(features, cases), len(cases))
+            case = question.case_rows()
             case_sq = case.squares()
-            squares = []
-            known = workspace.cache.get(("squares", features))
-            for places, rows in workspace.train_rows(features):
+            squares, known = [], cache.get(slot)
+            for places, rows in question.train_blocks():
                 train_sq = rows.squares() if known is None else known[places.start : places.stop]
                 squares.append(train_sq)
                 cross = case.products(rows)
                 del rows  # its memory is free for the next ones
                 yield Kernel(cross, case_sq, train_sq)
-            workspace.once(("squares", features), lambda: torch.cat(squares))
+            cache.once(slot, lambda: torch.cat(squares))
 
 
 identity = Identity()

@@ -1,35 +1,35 @@
 """M = the exact Hessian by its extreme eigenpairs, which Lanczos finds without forming it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from precedents.curvature.lanczos import hessian_eigenpairs
-from precedents.data.examples import Examples
+from precedents.curvature.lanczos import Eigenpairs, hessian_eigenpairs
 from precedents.errors import InputError
 from precedents.gradients.rows import Rows, dense
 from precedents.metrics.features.gradient import gradient
-from precedents.metrics.kernel import Kernel
 from precedents.metrics.preconditioners._inverse import (
+    Coordinates,
     Description,
     Inverse,
-    Spectrum,
+    Negative,
+    Preconditioner,
     absolute,
-    coordinate_kernels,
+    known_settings,
 )
-from precedents.metrics.workspace import Features, Workspace
+from precedents.metrics.preconditioners._structures import Spectrum
+from precedents.metrics.vectors import Vectors
 from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 
-Negative = Literal["drop", "keep"]
+PAIRS: Slot[Eigenpairs] = Slot("Lanczos eigenpairs of the Hessian", large=True)
 
 
 @dataclass(frozen=True)
-class InverseLanczos:
+class InverseLanczos(Preconditioner):
     """(V L V^T + damping x mean absolute diagonal x I)^-1 for the `rank` eigenpairs of H with the largest |L|.
 
     The rest of the Hessian counts as zero curvature: directions outside of V are divided by the damping
@@ -40,27 +40,27 @@ class InverseLanczos:
     rank: int = 100
     negative: Negative = "drop"
     damping: float = 1e-3  # relative to the mean absolute entry of V L V^T's diagonal
-    space = staticmethod(gradient)
+    features = staticmethod(gradient)
 
     def __post_init__(self) -> None:
-        if self.negative not in get_args(Negative):
-            raise InputError(f"negative is {self.negative!r}. Use one of: {', '.join(get_args(Negative))}.")
+        known_settings(negative=(self.negative, Negative))
         if self.rank < 1:
             raise InputError(f"rank is {self.rank}. Ask for at least one eigenpair, for example rank=100.")
 
-    def fit(self, workspace: Workspace) -> Inverse:
+    def fit(self, vectors: Vectors) -> Inverse:
         """The pairs are computed once, whatever the damping and what happens to negative ones."""
+        workspace = vectors.workspace
         model, train = workspace.classifier, workspace.train
-        pairs = workspace.matrix(("lanczos", self.rank), lambda: hessian_eigenpairs(model, train, self.rank))
+        pairs = workspace.once(PAIRS.at(self.rank), lambda: hessian_eigenpairs(model, train, self.rank))
         diagonal = pairs.vectors.square() @ pairs.values
         ridge = absolute(self.damping, float(diagonal.abs().mean()))
         kind = "Lanczos spectrum of the exact Hessian"
         found = Spectrum(pairs.vectors, pairs.values, ridge, kind, self.negative == "keep")
         return Truncated(found, pairs.residual)
 
-    def cost(self, workspace: Workspace, m: int) -> Cost:
+    def cost(self, vectors: Vectors, m: int) -> Cost:
         """About two products with the Hessian for each eigenpair, and projections on the pairs."""
-        n, p = len(workspace.train), workspace.classifier.size
+        n, p = len(vectors), vectors.workspace.classifier.size
         steps = min(p, 2 * self.rank + 20)
         flops = 4.0 * p * steps * steps + 4.0 * p * self.rank * (n + m) + 2.0 * n * m * p
         pairs = FLOAT64 * self.rank * (p + n)
@@ -68,7 +68,7 @@ class InverseLanczos:
 
 
 @dataclass(frozen=True, eq=False)
-class Truncated:
+class Truncated(Coordinates):
     """(V L V^T + ridge I)^-1 by some eigenpairs; vectors are compared by what V sees of them and the rest."""
 
     found: Spectrum = field(repr=False)  # with vectors V [d, k]
@@ -111,10 +111,6 @@ class Truncated:
         """What V sees by its eigenvalues, the rest by the ridge."""
         rest = rows - self.found.coordinates(rows) @ self.found.vectors.T
         return self.found.solve(rows) + rest / self.found.ridge
-
-    def kernels(self, workspace: Workspace, features: Features, cases: Examples) -> Iterator[Kernel]:
-        """By coordinates."""
-        return coordinate_kernels(self, workspace, features, cases)
 
 
 lanczos = InverseLanczos()

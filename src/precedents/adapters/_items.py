@@ -15,14 +15,14 @@ SIZE = 256  # rows that are looked at together at the first reading
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Items:
     """A user's instances by index, in whatever form they come."""
 
     data: Any  # a sequence of items, or a mapping of columns
     labels: Any = None  # a column of labels beside the items
 
     @classmethod
-    def of(cls, data: Any, what: str) -> "Rows":
+    def of(cls, data: Any, what: str) -> "Items":
         """From a set, a mapping of columns or a pair with labels; or an error that says what to pass."""
         splits = isinstance(data, Mapping) and [key for key in data if hasattr(data[key], "column_names")]
         if splits:
@@ -74,7 +74,7 @@ def _labelled(item: Any) -> tuple[Any, Any]:
 class Encoded:
     """Instances that are encoded at every reading; one that differs from the first is an error."""
 
-    rows: Rows
+    rows: Items
     encoder: Encoder
     marks: Sequence[bytes]  # a fingerprint of each instance at the first reading
     largest: tuple[int, int]  # the two longest texts
@@ -104,7 +104,7 @@ def examples(encoder: Encoder, data: Any, what: str) -> Examples:
     """Labelled instances; all are looked at once."""
     if isinstance(data, Examples):
         return data
-    rows = Rows.of(data, what)
+    rows = Items.of(data, what)
     marks: list[bytes] = []
     labels: list[int] = []
     lengths: list[int] = []
@@ -154,7 +154,7 @@ def cases(encoder: Encoder, x: Any) -> tuple[Inputs, bool]:
     """Inputs [m, ...] of one instance or several; and whether it was one."""
     single = _axes(x, encoder) == encoder.axes
     several = [x] if single else list(x) if isinstance(x, tuple) else x
-    rows = Rows.of(several, "set of cases")
+    rows = Items.of(several, "set of cases")
     fields = encoder.encoded(rows.items(range(len(rows))))
     for i, each in enumerate(fields):
         _check(encoder, each, fields[0], f"Case {i}")

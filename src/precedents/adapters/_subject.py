@@ -1,0 +1,92 @@
+"""Subject: the classifier, the training set, the names of the classes and how an instance is shown; made once.
+
+`Explainer` and `audit` make one of what the user passes, and everything below them takes it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from precedents.adapters._adapter import Adapter
+from precedents.adapters._find import adapter_of
+from precedents.classifier.classifier import Classifier
+from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
+from precedents.data.inputs import count
+from precedents.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is explained and judged. Make one with `Subject.of`."""
+
+    classifier: Classifier
+    train: Examples
+    adapter: Adapter
+    classes: Sequence[str] | None = None  # their names
+    render: Callable[[Any], Any] | None = None  # what a person sees of an instance
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        train: Any,
+        *,
+        classes: Sequence[str] | None = None,
+        render: Callable[[Any], Any] | None = None,
+        **told: Any,
+    ) -> "Subject":
+        """From whatever an adapter accepts, or a Classifier; `told` is as for `Classifier.of`.
+
+        What is not said (hidden layers, vectors, classes, how an instance is shown), the adapter says.
+        """
+        adapter = adapter_of(model)
+        train = adapter.examples(train, "training set")
+        if not isinstance(model, Classifier):
+            known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise}
+            given = {name: value for name, value in told.items() if value is not None}
+            model = Classifier.of(adapter.module, train, **{**known, **given})
+        names = _checked_names(adapter.classes if classes is None else classes, model)
+        return cls(model, train, adapter, names, render or adapter.render)
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return self.adapter.name or type(self.classifier.module).__name__
+
+    def test(self, data: Any) -> Examples:
+        """A test set of the user's."""
+        test = self.adapter.examples(data, "test set")
+        checked_range(test.labels, self.classifier.classes, "test set")
+        return test
+
+    def cases(self, x: Any, labels: Any = None) -> Examples:
+        """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise."""
+        inputs, single = self.adapter.cases(x, self.train)
+        unlabelled = Examples(
+            InMemory(inputs),
+            torch.zeros(count(inputs), dtype=torch.long),
+            self.adapter.originals(x, self.train),
+        )
+        if labels is None:
+            return self.predicted(unlabelled)
+        given = self.adapter.numbered([labels] if single else labels)
+        found = unlabelled.relabelled(checked_labels(given, len(unlabelled), "cases"))
+        checked_range(found.labels, self.classifier.classes, "cases")
+        return found
+
+    def predicted(self, cases: Examples) -> Examples:
+        """The cases with the model's predictions as their labels."""
+        return cases.relabelled(self.classifier.predicted(cases))
+
+    def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
+        """The subject with another classifier, and with another training set if that is given."""
+        return replace(self, classifier=classifier, train=self.train if train is None else train)
+
+
+def _checked_names(classes: Any, model: Classifier) -> list[str] | None:
+    """The names of the classes as texts, if there is one for each output of the model."""
+    if classes is not None and len(classes) != model.classes:
+        raise InputError(f"There are {len(classes)} class names, but the model has {model.classes} outputs.")
+    return None if classes is None else [str(name) for name in classes]

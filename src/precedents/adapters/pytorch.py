@@ -1,0 +1,23 @@
+"""PyTorch: any torch.nn.Module that classifies, or a Classifier that was made of one."""
+
+from typing import Any
+
+from torch import nn
+
+from precedents.adapters._adapter import Adapter
+from precedents.classifier.classifier import Classifier
+
+
+class PyTorch(Adapter):
+    """A module is taken as it is; its outputs, hidden layers and loss are found out by running it."""
+
+    @classmethod
+    def accepts(cls, model: Any) -> bool:
+        """Modules and Classifiers."""
+        return isinstance(model, (nn.Module, Classifier))
+
+    def __init__(self, model: Any) -> None:
+        self.module = model.module if isinstance(model, Classifier) else model
+
+
+pytorch = PyTorch
