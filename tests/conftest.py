@@ -12,6 +12,7 @@ import reports
 import torch
 from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
+from spaces import workspace_of
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -111,7 +112,7 @@ def classifier(model: nn.Module, examples: Examples) -> Classifier:
 
 @pytest.fixture(scope="session")
 def workspace(classifier: Classifier, examples: Examples) -> Workspace:
-    return Workspace(classifier, examples)
+    return workspace_of(classifier, examples)
 
 
 @pytest.fixture(scope="session")

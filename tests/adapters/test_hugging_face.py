@@ -27,7 +27,7 @@ from transformers import (
 )
 
 import precedents as pr
-from precedents.adapters._find import read
+from precedents.adapters._find import adapter_of
 from precedents.explain.cautions import DUPLICATE
 from precedents.gradients.gradients import planned
 
@@ -122,14 +122,14 @@ def test_blocks_that_are_padded_to_different_lengths_give_the_same(tokenizer) ->
     assert planned(
         one.relevance.workspace.classifier
     ).factored  # gradients that are not formed, of 1 to 4 tokens
-    blocks = list(many.relevance.workspace.rows(many.relevance.metric.features, many.relevance.workspace.train))
+    blocks = list(many.relevance.vectors.rows(many.subject.train))
     assert len(blocks) > 1
     assert torch.allclose(many.scores(train), one.scores(train), rtol=0, atol=1e-6)
 
 
 def test_little_is_kept_of_what_is_read_from_a_file(bert, rows) -> None:
     ids = hugging.encoded("bert", rows)
-    found = [read(bert).examples(data, "training set").streamed for data in (ids, Dataset.from_list(ids))]
+    found = [adapter_of(bert).examples(data, "training set").streamed for data in (ids, Dataset.from_list(ids))]
     assert found == [False, True]
 
 
@@ -254,8 +254,8 @@ def test_without_a_tokenizer_token_numbers_are_shown_without_padding(bert) -> No
 
 def test_the_names_that_every_configuration_begins_with_are_dropped(bert) -> None:
     plain = BertForSequenceClassification(BertConfig(**hugging.SIZES, **hugging.TOKENS, num_labels=3))
-    assert read(plain).classes is None
-    assert read(bert).classes == list(hugging.TOPICS)
+    assert adapter_of(plain).classes is None
+    assert adapter_of(bert).classes == list(hugging.TOPICS)
 
 
 def test_a_text_that_is_in_the_training_set_is_said_to_be(bert, tokenizer, rows) -> None:
@@ -456,5 +456,5 @@ def test_pairs_of_texts_are_told_apart(bert) -> None:
         {"text": "rain", "text_pair": "snow wind", "label": 0},
         {"text": "goal", "text_pair": "team", "label": 1},
     ]
-    batch = read((bert, tokenizer)).examples(train, "training set").take([0, 1]).inputs
+    batch = adapter_of((bert, tokenizer)).examples(train, "training set").take([0, 1]).inputs
     assert batch["token_type_ids"].tolist() == [[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 0]]

@@ -47,7 +47,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
 from precedents import Explainer, InputError
-from precedents.adapters._find import read
+from precedents.adapters._find import adapter_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -135,7 +135,7 @@ def test_predictions_are_those_of_predict(fitted, data) -> None:
 @pytest.mark.parametrize("metric", ["dot_grad", "cos_grad"])
 def test_scores_are_those_of_plain_autograd(fitted, data, metric) -> None:
     x, y = data
-    module, cases = read(fitted).module, features(fitted, x)[::9]
+    module, cases = adapter_of(fitted).module, features(fitted, x)[::9]
     labels = torch.tensor([sorted(set(y)).index(label) for label in y])
     ours = Explainer(fitted, data, metric).scores(x[::9]).numpy()
     theirs = oracle.relevance(metric, module, (features(fitted, x), labels), cases)
@@ -149,7 +149,7 @@ def test_every_metric_sees_the_transformed_features(fitted, data, metric) -> Non
     labels = torch.tensor([sorted(set(y)).index(label) for label in y])
     ours = Explainer(fitted, data, metric).scores(x[::9]).numpy()
     theirs = oracle.relevance(
-        metric, read(fitted).module, (features(fitted, x), labels), features(fitted, x)[::9]
+        metric, adapter_of(fitted).module, (features(fitted, x), labels), features(fitted, x)[::9]
     )
     np.testing.assert_allclose(ours, theirs, atol=1e-6 * np.abs(theirs).max())
 
@@ -317,7 +317,7 @@ def test_every_estimator_that_is_not_fitted_is_refused_with_a_sentence() -> None
         if set(needed) <= set(given):
             tried += 1
             with pytest.raises(InputError, match=r"^The \w+ (is not fitted|cannot be explained).*\.$"):
-                read(kind(**{name: given[name] for name in needed}))
+                adapter_of(kind(**{name: given[name] for name in needed}))
     assert tried > 150
 
 

@@ -332,7 +332,7 @@ def test_sparse_rows_are_shown_without_their_zeros() -> None:
     counts = CountVectorizer().fit(TEXTS)
     x = counts.transform(TEXTS)
     explainer = Explainer(LogisticRegression().fit(x, TOPICS), (x, TOPICS))
-    render = explainer.reading.render
+    render = explainer.render
     assert render(x[[1]]) == {f"x{i}": 1 for i in sorted(counts.vocabulary_[word] for word in TEXTS[1].split())}
 
 

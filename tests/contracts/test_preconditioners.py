@@ -4,6 +4,7 @@ from importlib import import_module
 
 import pytest
 import torch
+from spaces import gradients_of
 
 from precedents import PRECONDITIONERS, Metric
 from precedents.metrics.features.gradient import gradient
@@ -14,7 +15,7 @@ each = pytest.mark.parametrize("name", PRECONDITIONERS.names())
 
 @pytest.fixture
 def inverse(name, workspace):
-    return PRECONDITIONERS.get(name).fit(workspace)
+    return PRECONDITIONERS.get(name).fit(gradients_of(workspace))
 
 
 def vectors(count: int, seed: int = 0) -> torch.Tensor:
@@ -31,7 +32,7 @@ def test_the_file_defines_its_own_name_and_says_what_it_is(name) -> None:
 
 @each
 def test_it_says_which_features_it_acts_on(name) -> None:
-    assert PRECONDITIONERS.get(name).space in (None, gradient)
+    assert PRECONDITIONERS.get(name).features in (None, gradient)
 
 
 @each
@@ -99,5 +100,5 @@ def test_it_describes_itself(inverse) -> None:
 
 @each
 def test_fitting_twice_gives_the_same(name, inverse, workspace) -> None:
-    again = PRECONDITIONERS.get(name).fit(workspace)
+    again = PRECONDITIONERS.get(name).fit(gradients_of(workspace))
     assert torch.equal(again.solve(vectors(4)), inverse.solve(vectors(4)))

@@ -5,6 +5,7 @@ from torch import nn
 
 from precedents import METRICS, Classifier, Explainer, InputError, NotApplicable, Trial
 from precedents.criteria._trial import merge
+from precedents.metrics.vectors import Vectors
 
 
 @pytest.mark.parametrize("classes", range(2, 12))
@@ -179,6 +180,9 @@ def test_metrics_share_the_kernel_where_no_eigenvalue_is_negative(trial, linear_
 def test_a_kernel_is_the_same_whether_the_cases_come_in_groups_or_at_once(name, linear, train, test) -> None:
     metric = METRICS[name]
     trials = [Trial.of(linear, train, test, memory=memory) for memory in (2_000, 12_000_000)]
-    assert [len(list(each.workspace.groups(metric.features, each.cases))) for each in trials] == [3, 1]
+    assert [len(list(Vectors.of(each.workspace, metric.features).groups(each.cases))) for each in trials] == [
+        3,
+        1,
+    ]
     ours, theirs = (vars(each.kernel(metric)) for each in trials)
     torch.testing.assert_close(ours, theirs)

@@ -10,10 +10,11 @@ import torch
 from conftest import blobs, mlp, trained
 from hypothesis import given
 from hypothesis import strategies as st
+from spaces import gradients_of, workspace_of
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
-from precedents import Classifier, Examples, Explainer, InputError, InverseHessian, Metric
+from precedents import Examples, Explainer, InputError, InverseHessian, Metric
 from precedents.curvature.ekfac import (
     Block,
     _patches,
@@ -23,8 +24,8 @@ from precedents.curvature.ekfac import (
 )
 from precedents.gradients.factors import Outer
 from precedents.gradients.gradients import loss_gradients
-from precedents.metrics.features.gradient import gradient
 from precedents.metrics.preconditioners.ekfac import InverseEKFAC, ekfac
+from precedents.metrics.vectors import Question
 from precedents.metrics.workspace import Workspace
 
 
@@ -116,7 +117,7 @@ def pair(n: int, d: int, seed: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
 
 def evidence_of(model: nn.Module, data, **settings) -> Workspace:
     examples = Examples.of(data)
-    return Workspace(Classifier.of(model, examples, **settings), examples)
+    return workspace_of(model, examples, **settings)
 
 
 def dense(inverse, p: int) -> np.ndarray:
@@ -187,7 +188,7 @@ def test_calls_of_one_layer_add_up(train) -> None:
 
 @pytest.mark.parametrize("damping", [1e-3, 1.0])
 def test_the_inverse_is_its_definition(damping, workspace, model, train) -> None:
-    inverse = InverseEKFAC(damping).fit(workspace)
+    inverse = InverseEKFAC(damping).fit(gradients_of(workspace))
     assert_same(dense(inverse, 89), brute_inverse(model, train, damping), atol=1e-9)
 
 
@@ -196,16 +197,19 @@ def test_it_is_exact_for_a_linear_model_that_knows_nothing(train) -> None:
     nn.init.zeros_(model.weight)
     nn.init.zeros_(model.bias)
     workspace = evidence_of(model, train)
-    exact = InverseHessian(kind="gauss_newton").fit(workspace)
-    assert_same(dense(ekfac.fit(workspace), 18), dense(exact, 18))
-    assert ekfac.fit(workspace).ridge == pytest.approx(exact.ridge)
+    exact = InverseHessian(kind="gauss_newton").fit(gradients_of(workspace))
+    assert_same(dense(ekfac.fit(gradients_of(workspace)), 18), dense(exact, 18))
+    assert ekfac.fit(gradients_of(workspace)).ridge == pytest.approx(exact.ridge)
 
 
 def test_it_is_exact_for_two_classes_and_inputs_at_right_angles() -> None:
     inputs = torch.diag(torch.linspace(0.5, 2, 6, dtype=torch.double)).repeat(2, 1)
     model = drawn(lambda: nn.Linear(6, 2, bias=False))
     workspace = evidence_of(model, (inputs, torch.arange(12) % 2))
-    assert_same(dense(ekfac.fit(workspace), 12), dense(InverseHessian(kind="gauss_newton").fit(workspace), 12))
+    assert_same(
+        dense(ekfac.fit(gradients_of(workspace)), 12),
+        dense(InverseHessian(kind="gauss_newton").fit(gradients_of(workspace)), 12),
+    )
 
 
 @pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
@@ -253,7 +257,7 @@ def gauss_newton(model: nn.Module, data) -> np.ndarray:
 def test_what_has_no_factors_is_inverted_by_the_diagonal(make, kronecker) -> None:
     model, data = drawn(make), pair(7, 5)
     workspace = evidence_of(model, data)
-    inverse = InverseEKFAC(0.1).fit(workspace)
+    inverse = InverseEKFAC(0.1).fit(gradients_of(workspace))
     diagonal = np.diag(gauss_newton(model, data))
     whole = dense(inverse, len(diagonal))
     start = 0
@@ -276,7 +280,7 @@ def test_a_frozen_part_of_a_layer_is_left_out(frozen, train) -> None:
         assert len(factors["0"].received) == 5
     else:
         assert "0" not in factors
-    values = ekfac.fit(workspace).values
+    values = ekfac.fit(gradients_of(workspace)).values
     assert float(values.sum()) == pytest.approx(np.trace(oracle.gauss_newton(model, train)))
 
 
@@ -315,7 +319,7 @@ def test_factored_gradients_are_rotated_without_forming_them() -> None:
     )
     data = pair(9, 16)
     workspace = evidence_of(model, data)
-    inverse = ekfac.fit(workspace)
+    inverse = ekfac.fit(gradients_of(workspace))
     rows = loss_gradients(workspace.classifier, workspace.train.take(range(9)))
     assert len(rows.factors) == 2
     ours, theirs = (inverse.coordinates(each).dense() for each in (rows, rows.dense().detach()))
@@ -349,7 +353,7 @@ def test_a_table_that_was_looked_up_is_formed() -> None:
     model = drawn(lambda: nn.Sequential(nn.Embedding(60, 3), nn.Flatten(), nn.Linear(6, 3)))
     tokens = torch.randint(60, (9, 2), generator=torch.Generator().manual_seed(0))
     workspace = evidence_of(model, (tokens, torch.arange(9) % 3))
-    inverse = ekfac.fit(workspace)
+    inverse = ekfac.fit(gradients_of(workspace))
     rows = loss_gradients(workspace.classifier, workspace.train.take(range(9)))
     assert [place.start for place, _ in rows.factors] == [0]
     torch.testing.assert_close(
@@ -358,7 +362,7 @@ def test_a_table_that_was_looked_up_is_formed() -> None:
 
 
 def test_coordinates_and_solutions_agree(workspace) -> None:
-    inverse, rows = ekfac.fit(workspace), torch.randn(4, 89, dtype=torch.double)
+    inverse, rows = ekfac.fit(gradients_of(workspace)), torch.randn(4, 89, dtype=torch.double)
     products = inverse.coordinates(rows).products(inverse.coordinates(rows))
     torch.testing.assert_close(products, rows @ inverse.solve(rows).T, rtol=1e-10, atol=1e-9)
 
@@ -367,23 +371,23 @@ def test_scores_are_inner_products_under_the_inverse(workspace, model, train, ca
     gradients = np.array([oracle.gradient(model, x, int(y)) for x, y in zip(*train, strict=True)])
     case = np.array([oracle.gradient(model, x, oracle.predicted(model, x)) for x in cases])
     ours = Explainer(model, train, "dot:gradient/ekfac").scores(cases).numpy()
-    assert_same(ours, case @ dense(ekfac.fit(workspace), 89) @ gradients.T, atol=1e-9)
+    assert_same(ours, case @ dense(ekfac.fit(gradients_of(workspace)), 89) @ gradients.T, atol=1e-9)
 
 
 @pytest.mark.parametrize("memory", ["20 KB", "200 KB"])
 def test_little_memory_gives_the_same(memory) -> None:
     data = pair(11, 16)
     model = drawn(CONVOLUTIONS["deep"])
-    whole, little = (ekfac.fit(evidence_of(model, data, memory=m)) for m in (None, memory))
+    whole, little = (ekfac.fit(gradients_of(evidence_of(model, data, memory=m))) for m in (None, memory))
     p = len(whole.values)
     assert_same(dense(little, p), dense(whole, p), atol=1e-9)
 
 
 def test_a_float32_model_is_near_the_float64_one(model, train) -> None:
-    double = ekfac.fit(evidence_of(model, train))
+    double = ekfac.fit(gradients_of(evidence_of(model, train)))
     copy = drawn(mlp)
     copy.load_state_dict(model.state_dict())
-    single = ekfac.fit(evidence_of(copy.float(), train))
+    single = ekfac.fit(gradients_of(evidence_of(copy.float(), train)))
     assert single.values.dtype == torch.double
     assert_same(dense(single, 89), dense(double, 89), atol=1e-2)
     assert float(single.values.mean()) == pytest.approx(float(double.values.mean()), rel=1e-5)
@@ -405,20 +409,20 @@ def test_a_confident_float32_model_keeps_its_curvature(train) -> None:
 
 def test_damping_is_relative_to_the_mean_of_the_diagonal(workspace, model, train) -> None:
     mean = np.diag(oracle.gauss_newton(model, train)).mean()
-    assert InverseEKFAC(0.01).fit(workspace).ridge == pytest.approx(0.01 * mean)
+    assert InverseEKFAC(0.01).fit(gradients_of(workspace)).ridge == pytest.approx(0.01 * mean)
 
 
 def test_damping_of_zero_is_refused(workspace) -> None:
     with pytest.raises(InputError, match=r"must be positive"):
-        InverseEKFAC(0.0).fit(workspace)
+        InverseEKFAC(0.0).fit(gradients_of(workspace))
 
 
 def test_the_basis_is_computed_once_for_all_dampings(workspace) -> None:
-    assert InverseEKFAC(0.5).fit(workspace).basis is ekfac.fit(workspace).basis
+    assert InverseEKFAC(0.5).fit(gradients_of(workspace)).basis is ekfac.fit(gradients_of(workspace)).basis
 
 
 def test_it_describes_itself(workspace) -> None:
-    inverse = ekfac.fit(workspace)
+    inverse = ekfac.fit(gradients_of(workspace))
     eigenvalues = np.linalg.eigvalsh(np.linalg.inv(dense(inverse, 89)))
     said = inverse.description
     assert (said.kind, said.size, said.form) == ("EK-FAC", 89, "Kronecker basis")
@@ -441,21 +445,21 @@ def test_the_model_is_left_as_it_was(make) -> None:
     model = drawn(make)
     workspace = evidence_of(model, pair(7, 16 if make is CONVOLUTIONS["deep"] else 5))
     before, copy = snapshot.of(model), snapshot.of(workspace.classifier.module)
-    ekfac.fit(workspace)
+    ekfac.fit(gradients_of(workspace))
     assert snapshot.of(model) == before
     assert snapshot.of(workspace.classifier.module) == copy
 
 
 def test_gradients_need_not_be_enabled(workspace, classifier, examples) -> None:
     with torch.no_grad():
-        again = ekfac.fit(Workspace(classifier, examples))
-    assert torch.equal(again.values, ekfac.fit(workspace).values)
+        again = ekfac.fit(gradients_of(workspace_of(classifier, examples)))
+    assert torch.equal(again.values, ekfac.fit(gradients_of(workspace)).values)
 
 
 def test_a_layer_too_wide_for_the_memory_is_refused(train) -> None:
     model = drawn(lambda: nn.Sequential(nn.Linear(5, 300), nn.Tanh(), nn.Linear(300, 3)))
     with pytest.raises(InputError, match=r"EK-FAC needs .* Use a Fisher metric"):
-        ekfac.fit(evidence_of(model, train, memory="1 MB"))
+        ekfac.fit(gradients_of(evidence_of(model, train, memory="1 MB")))
 
 
 def test_it_is_nearer_to_gauss_newton_than_plain_gradients_are() -> None:
@@ -481,14 +485,17 @@ def test_in_float32_the_numbers_are_those_of_float64_however_small_gradients_are
     single = deepcopy(model).float()
     x, y = pair(40, 16)
     wide, narrow = evidence_of(model, (x, y)), evidence_of(single, (x.float(), y))
-    values = [ekfac.fit(each).values for each in (wide, narrow)]
+    values = [ekfac.fit(gradients_of(each)).values for each in (wide, narrow)]
     torch.testing.assert_close(values[1].sum(), values[0].sum(), rtol=1e-5, atol=0)
-    kernels = [next(ekfac.fit(each).kernels(each, gradient, each.train)) for each in (wide, narrow)]
+    kernels = [
+        next(ekfac.fit(gradients_of(each)).kernels(Question(gradients_of(each), each.train)))
+        for each in (wide, narrow)
+    ]
     for ours, theirs in zip(*(vars(kernel).values() for kernel in kernels[::-1]), strict=True):
         if isinstance(ours, Tensor):
             assert ours.dtype == torch.double
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-3 * float(theirs.abs().max()))
-    inverse = ekfac.fit(narrow)
+    inverse = ekfac.fit(gradients_of(narrow))
     rows = loss_gradients(narrow.model, narrow.train.take(range(40)))
     tiny = replace(rows, scale=rows.scale * 1e-40)
     for one, other in ((rows, tiny), (tiny, rows)):

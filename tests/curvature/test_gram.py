@@ -1,10 +1,12 @@
 import pytest
 import torch
+from spaces import gradients_of, workspace_of
 
-from precedents import Classifier, Examples, InputError, Workspace
+from precedents import Classifier, Examples, InputError
 from precedents.classifier.loss import CrossEntropy
 from precedents.curvature.gram import fisher_factor, fisher_matrix, gradient_gram
 from precedents.gradients.gradients import loss_gradients
+from precedents.metrics.vectors import Question
 
 
 def gradients(model, train) -> torch.Tensor:
@@ -54,13 +56,12 @@ def test_fisher_matrix_is_made_of_its_factor(model, train) -> None:
 
 def test_dual_kernels_equal_solving_row_by_row(model, train, test) -> None:
     from precedents import InverseFisher
-    from precedents.metrics.features.gradient import gradient
 
     classifier, examples = world(model, train)
-    workspace = Workspace(classifier, examples)
+    workspace = workspace_of(classifier, examples)
     asked = Examples.of(test)
-    inverse = InverseFisher().fit(workspace)
-    (kernel,) = inverse.kernels(workspace, gradient, asked)
+    inverse = InverseFisher().fit(gradients_of(workspace))
+    (kernel,) = inverse.kernels(Question(gradients_of(workspace), asked))
     a, b = gradients(classifier, asked), gradients(classifier, examples)
     torch.testing.assert_close(kernel.cross, inverse.solve(a) @ b.T, rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(kernel.case_sq, (inverse.solve(a) * a).sum(dim=1), rtol=1e-7, atol=1e-9)

@@ -3,6 +3,7 @@ import oracle
 import pytest
 import torch
 from conftest import retrained
+from spaces import gradients_of, workspace_of
 from torch import nn
 
 from precedents import (
@@ -20,7 +21,6 @@ from precedents.criteria.identical_subclass import IdenticalSubclass
 from precedents.criteria.model_randomization import ModelRandomization
 from precedents.curvature.hessian import exact_hessian, linear_hessian
 from precedents.metrics.preconditioners.hessian import hessian
-from precedents.metrics.workspace import Workspace
 
 
 class Tied(nn.Module):
@@ -154,14 +154,14 @@ def test_the_exact_hessian_does_not_need_gradients_to_be_enabled(classifier, exa
 @pytest.mark.parametrize("make", [Keyword, Adapted])
 def test_a_linear_of_another_kind_has_its_own_hessian(make, examples, train) -> None:
     model = drawn(make)
-    inverse = InverseHessian(negative="keep").fit(Workspace(Classifier.of(model, examples), examples))
+    inverse = InverseHessian(negative="keep").fit(gradients_of(workspace_of(model, examples)))
     theirs = np.linalg.inv(oracle.damped("if", model, train))
     assert_same(dense(inverse, len(theirs)), theirs, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["auto", "exact", "gauss_newton"])
 def test_every_kind_is_the_hessian_for_a_linear_model(kind, linear, examples, train) -> None:
-    inverse = InverseHessian(kind=kind).fit(Workspace(Classifier.of(linear, examples), examples))
+    inverse = InverseHessian(kind=kind).fit(gradients_of(workspace_of(linear, examples)))
     assert_same(dense(inverse, 18), np.linalg.inv(oracle.damped("if", linear, train)), atol=1e-9)
 
 
@@ -169,8 +169,8 @@ def test_a_linear_model_too_wide_for_its_hessian_is_inverted_in_the_dual() -> No
     model = drawn(lambda: nn.Linear(300, 3))
     examples = Examples.of((torch.randn(6, 300, dtype=torch.double), torch.arange(6) % 3))
     within, beyond = (Classifier.of(model, examples, memory=memory) for memory in ("2 GB", "5 MB"))
-    whole = InverseHessian().fit(Workspace(within, examples))
-    dual = InverseHessian().fit(Workspace(beyond, examples))
+    whole = InverseHessian().fit(gradients_of(workspace_of(within, examples)))
+    dual = InverseHessian().fit(gradients_of(workspace_of(beyond, examples)))
     assert (whole.description.kind, dual.description.kind) == ("exact Hessian", "Gauss-Newton")
     rows = torch.randn(4, 903, dtype=torch.double)
     assert_same(dual.solve(rows).numpy(), whole.solve(rows).numpy(), atol=1e-9)
@@ -179,27 +179,30 @@ def test_a_linear_model_too_wide_for_its_hessian_is_inverted_in_the_dual() -> No
 def test_gauss_newton_is_its_definition(workspace, model, train) -> None:
     matrix = oracle.gauss_newton(model, train)
     matrix += 0.01 * np.diag(matrix).mean() * np.eye(89)
-    inverse = InverseHessian(kind="gauss_newton", damping=0.01).fit(workspace)
+    inverse = InverseHessian(kind="gauss_newton", damping=0.01).fit(gradients_of(workspace))
     assert_same(dense(inverse, 89), np.linalg.inv(matrix), atol=1e-9)
 
 
 def test_gauss_newton_is_the_true_fisher(workspace) -> None:
-    ours, theirs = InverseHessian(kind="gauss_newton").fit(workspace), InverseFisher(kind="true").fit(workspace)
+    ours, theirs = (
+        InverseHessian(kind="gauss_newton").fit(gradients_of(workspace)),
+        InverseFisher(kind="true").fit(gradients_of(workspace)),
+    )
     assert_same(dense(ours, 89), dense(theirs, 89))
 
 
 def test_auto_is_exact_for_a_small_network(workspace) -> None:
-    assert hessian.fit(workspace).description.kind.startswith("exact Hessian")
+    assert hessian.fit(gradients_of(workspace)).description.kind.startswith("exact Hessian")
 
 
 def test_auto_is_gauss_newton_beyond_two_thousand_parameters(examples) -> None:
     wide = drawn(lambda: nn.Sequential(nn.Linear(5, 250), nn.Tanh(), nn.Linear(250, 3)))
-    inverse = hessian.fit(Workspace(Classifier.of(wide, examples), examples))
+    inverse = hessian.fit(gradients_of(workspace_of(wide, examples)))
     assert inverse.description.kind == "Gauss-Newton"
 
 
 def test_keep_inverts_the_whole_matrix(workspace, model, train) -> None:
-    inverse = InverseHessian(negative="keep").fit(workspace)
+    inverse = InverseHessian(negative="keep").fit(gradients_of(workspace))
     assert not inverse.definite
     assert_same(dense(inverse, 89), np.linalg.inv(oracle.damped("if", model, train)), atol=1e-9)
 
@@ -207,13 +210,13 @@ def test_keep_inverts_the_whole_matrix(workspace, model, train) -> None:
 def test_drop_inverts_the_positive_part(workspace, model, train) -> None:
     values, vectors = np.linalg.eigh(oracle.damped("if", model, train))
     weights = np.divide(1, values, where=values > 0, out=np.zeros(89))
-    inverse = InverseHessian(negative="drop").fit(workspace)
+    inverse = InverseHessian(negative="drop").fit(gradients_of(workspace))
     assert inverse.definite
     assert_same(dense(inverse, 89), vectors * weights @ vectors.T, atol=1e-9)
 
 
 def test_the_description_is_right_against_the_dense_matrix(workspace, model, train) -> None:
-    said = InverseHessian(negative="keep").fit(workspace).description
+    said = InverseHessian(negative="keep").fit(gradients_of(workspace)).description
     matrix = oracle.hessian(model, train)
     eigenvalues = np.linalg.eigvalsh(oracle.damped("if", model, train))
     assert (said.kind, said.size, said.definite) == ("exact Hessian", 89, False)
@@ -227,14 +230,14 @@ def test_damping_is_relative_to_the_absolute_diagonal(examples, train) -> None:
     untrained = drawn(lambda: nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)))
     diagonal = np.diag(oracle.hessian(untrained, train))
     assert diagonal.min() < 0
-    inverse = hessian.fit(Workspace(Classifier.of(untrained, examples), examples))
+    inverse = hessian.fit(gradients_of(workspace_of(untrained, examples)))
     assert inverse.description.damping == pytest.approx(1e-3 * np.abs(diagonal).mean())
 
 
 @pytest.mark.parametrize("damping", [1e-1, 1e-5])
 def test_the_matrix_is_computed_once_for_all_dampings(damping, workspace) -> None:
-    first = hessian.fit(workspace)
-    assert InverseHessian(damping=damping).fit(workspace).vectors is first.vectors
+    first = hessian.fit(gradients_of(workspace))
+    assert InverseHessian(damping=damping).fit(gradients_of(workspace)).vectors is first.vectors
 
 
 def test_a_model_that_vmap_cannot_differentiate_has_its_exact_hessian(train) -> None:
@@ -294,7 +297,7 @@ def test_auto_takes_the_first_kind_that_the_budget_allows(model, train) -> None:
     examples = Examples.of(train)
     chosen = []
     for memory in ("1 GB", "200 KB", "1 KB"):
-        workspace = Workspace(Classifier.of(model, examples, memory=memory), examples)
+        workspace = workspace_of(model, examples, memory=memory)
         chosen.append(InverseHessian().chosen(workspace))
     assert chosen[0] == "exact"
     assert chosen[-1] == "ekfac"
@@ -317,5 +320,5 @@ def test_auto_stays_what_it_was_when_less_memory_is_free(model, train, test, mon
 
 def test_hessian_by_ekfac_says_that_it_is(model, train) -> None:
     examples = Examples.of(train)
-    inverse = InverseHessian(kind="ekfac").fit(Workspace(Classifier.of(model, examples), examples))
+    inverse = InverseHessian(kind="ekfac").fit(gradients_of(workspace_of(model, examples)))
     assert inverse.description.kind == "EK-FAC"

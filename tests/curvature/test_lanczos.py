@@ -5,10 +5,10 @@ import torch
 from conftest import mlp
 from hypothesis import given
 from hypothesis import strategies as st
+from spaces import gradients_of, workspace_of
 from torch import nn
 
 from precedents import (
-    Classifier,
     Examples,
     Explainer,
     IndefiniteKernelError,
@@ -79,7 +79,7 @@ def hessian(model: nn.Module, data) -> torch.Tensor:
 
 def evidence_of(model: nn.Module, data, **settings) -> Workspace:
     examples = Examples.of(data)
-    return Workspace(Classifier.of(model, examples, **settings), examples)
+    return workspace_of(model, examples, **settings)
 
 
 def dense(inverse, p: int = 89) -> np.ndarray:
@@ -183,8 +183,8 @@ def test_it_reports_its_progress(monkeypatch, classifier, examples) -> None:
 @pytest.mark.parametrize("negative", ["keep", "drop"])
 @pytest.mark.parametrize("damping", [1e-3, 1e-1])
 def test_with_all_pairs_it_is_the_inverse_of_the_exact_hessian(negative, damping, workspace) -> None:
-    ours = InverseLanczos(89, negative, damping).fit(workspace)
-    theirs = InverseHessian("exact", negative, damping).fit(workspace)
+    ours = InverseLanczos(89, negative, damping).fit(gradients_of(workspace))
+    theirs = InverseHessian("exact", negative, damping).fit(gradients_of(workspace))
     assert ours.found.ridge == pytest.approx(theirs.ridge)
     assert ours.definite == theirs.definite == (negative == "drop")
     assert_same(dense(ours), dense(theirs))
@@ -208,13 +208,13 @@ def test_with_some_pairs_the_rest_counts_as_flat(negative, workspace, model, tra
     assert (damped < 0).any()
     weights = 1 / damped if negative == "keep" else np.where(damped > 0, 1 / damped, 0.0)
     expected = vectors * weights @ vectors.T + (np.eye(89) - vectors @ vectors.T) / ridge
-    inverse = InverseLanczos(30, negative, 0.01).fit(workspace)
+    inverse = InverseLanczos(30, negative, 0.01).fit(gradients_of(workspace))
     assert inverse.found.ridge == pytest.approx(ridge)
     assert_same(dense(inverse), expected, atol=1e-7)  # the tolerance of the pairs is 1e-8
 
 
 def test_coordinates_and_solutions_agree(workspace) -> None:
-    inverse, a, b = InverseLanczos(30).fit(workspace), normal(3, 89), normal(4, 89, seed=1)
+    inverse, a, b = InverseLanczos(30).fit(gradients_of(workspace)), normal(3, 89), normal(4, 89, seed=1)
     products = (inverse.coordinates(a) * inverse.weights) @ inverse.coordinates(b).T
     torch.testing.assert_close(products, a @ inverse.solve(b).T, rtol=1e-9, atol=1e-6)
 
@@ -227,12 +227,15 @@ def test_negative_curvature_that_is_kept_has_no_angles(model, train, cases) -> N
 
 
 def test_the_pairs_are_computed_once_for_all_dampings(workspace) -> None:
-    first, second = InverseLanczos(5).fit(workspace), InverseLanczos(5, "keep", 0.5).fit(workspace)
+    first, second = (
+        InverseLanczos(5).fit(gradients_of(workspace)),
+        InverseLanczos(5, "keep", 0.5).fit(gradients_of(workspace)),
+    )
     assert first.found.vectors is second.found.vectors
 
 
 def test_it_describes_itself(workspace) -> None:
-    inverse = InverseLanczos(30, "keep").fit(workspace)
+    inverse = InverseLanczos(30, "keep").fit(gradients_of(workspace))
     said = inverse.description
     eigenvalues = np.linalg.eigvalsh(np.linalg.inv(dense(inverse)))
     assert said.kind == "Lanczos spectrum of the exact Hessian"
@@ -245,7 +248,7 @@ def test_it_describes_itself(workspace) -> None:
 
 
 def test_dropping_is_said(workspace) -> None:
-    said = InverseLanczos(30).fit(workspace).description
+    said = InverseLanczos(30).fit(gradients_of(workspace)).description
     assert said.kind == "Lanczos spectrum of the exact Hessian, negative curvature dropped"
     assert said.definite
 
@@ -264,12 +267,12 @@ def test_an_unusable_setting_is_refused_with_what_to_write(settings, message) ->
 
 def test_damping_of_zero_is_refused(workspace) -> None:
     with pytest.raises(InputError, match=r"must be positive"):
-        InverseLanczos(5, damping=0.0).fit(workspace)
+        InverseLanczos(5, damping=0.0).fit(gradients_of(workspace))
 
 
 def test_a_basis_that_does_not_fit_in_memory_is_refused(model, train) -> None:
     with pytest.raises(InputError, match=r"Lanczos basis of 89 vectors needs .* Use a smaller rank"):
-        InverseLanczos(89).fit(evidence_of(model, train, memory="40 KB"))
+        InverseLanczos(89).fit(gradients_of(evidence_of(model, train, memory="40 KB")))
 
 
 def test_its_text_is_read_back() -> None:

@@ -21,8 +21,10 @@ from precedents import (
 )
 from precedents.explain import saving as store
 from precedents.metrics.features.inputs import inputs
+from precedents.metrics.preconditioners._inverse import Preconditioner
 from precedents.metrics.preconditioners.identity import Unchanged
 from precedents.metrics.similarities.dot import dot
+from precedents.metrics.vectors import ROWS, Vectors
 from precedents.runtime import budget as memory
 from precedents.runtime.cost import Cost
 
@@ -78,11 +80,8 @@ def test_gradients_that_are_factors_are_kept_as_factors(metric, tmp_path, small_
     model, tokens = Words(), torch.randint(400, (30, 6))
     train = tokens[:25], torch.arange(25) % 3
     explainer = Explainer(model, train, metric)
-    assert (
-        explainer.relevance.workspace.stored(METRICS["cos_grad"].features)
-        < 10_000
-        < sum(p.numel() for p in model.parameters())
-    )
+    stored = Vectors.of(explainer.relevance.workspace, METRICS["cos_grad"].features).sample.stored
+    assert stored < 10_000 < sum(p.numel() for p in model.parameters())
     explainer.save(tmp_path / "saved")
     loaded = Explainer.load(tmp_path / "saved", model, train)
     assert same(loaded.explain(tokens), Explainer(model, train, metric).explain(tokens))
@@ -139,30 +138,26 @@ def test_nothing_of_the_user_is_touched(train, tmp_path) -> None:
 
 
 @dataclass(frozen=True)
-class Halved:
+class Halved(Preconditioner):
     """A preconditioner of the user's own, whose inverse no file of ours can hold."""
 
-    space = None
-
-    def fit(self, workspace):
+    def fit(self, vectors):
         return Half()
 
-    def cost(self, workspace, m):
+    def cost(self, vectors, m):
         return Cost()
 
 
 class Half(Unchanged):
-    def kernels(self, workspace, features, cases):
-        return (
-            replace(kernel, cross=kernel.cross / 2) for kernel in super().kernels(workspace, features, cases)
-        )
+    def kernels(self, question):
+        return (replace(kernel, cross=kernel.cross / 2) for kernel in super().kernels(question))
 
 
 def test_an_inverse_that_cannot_be_written_is_fitted_again(model, train, cases, tmp_path) -> None:
     metric = Metric(inputs, dot, Halved())
     Explainer(model, train, metric).save(tmp_path / "saved")
     loaded = Explainer.load(tmp_path / "saved", model, train, metric=metric)
-    assert ("rows", inputs) in loaded.relevance.workspace.cache
+    assert ROWS.at(inputs) in loaded.relevance.workspace.cache
     assert torch.equal(loaded.scores(cases), Explainer(model, train, "dot_x").scores(cases) / 2)
 
 

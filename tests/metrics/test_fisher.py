@@ -3,18 +3,18 @@ import oracle
 import pytest
 import scipy.linalg
 import torch
+from spaces import gradients_of, workspace_of
 
-from precedents import Classifier, Explainer, InputError, InverseFisher
-from precedents.metrics.features.gradient import gradient
-from precedents.metrics.preconditioners._inverse import (
+from precedents import Explainer, InputError, InverseFisher
+from precedents.metrics.preconditioners._inverse import absolute
+from precedents.metrics.preconditioners._structures import (
     LowRankPlusRidge,
     Spectrum,
     Triangular,
-    absolute,
     spectrum,
 )
 from precedents.metrics.preconditioners.fisher import Dual, fisher, whole
-from precedents.metrics.workspace import Workspace
+from precedents.metrics.vectors import Question
 
 
 def inverted(matrix: np.ndarray, damping: float) -> np.ndarray:
@@ -32,13 +32,13 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray, atol: float = 1e-9) -> Non
 
 @pytest.mark.parametrize("damping", [1e-3, 0.5])
 def test_empirical_fisher_is_the_mean_outer_product(damping, workspace, model, train) -> None:
-    inverse = InverseFisher(damping=damping).fit(workspace)
+    inverse = InverseFisher(damping=damping).fit(gradients_of(workspace))
     assert_same(dense(inverse, 89), inverted(oracle.fisher(model, train), damping))
 
 
 @pytest.mark.parametrize("damping", [1e-3, 0.5])
 def test_true_fisher_is_the_expectation_over_the_models_labels(damping, workspace, model, train) -> None:
-    inverse = InverseFisher(kind="true", damping=damping).fit(workspace)
+    inverse = InverseFisher(kind="true", damping=damping).fit(gradients_of(workspace))
     assert_same(dense(inverse, 89), inverted(oracle.true_fisher(model, train), damping))
 
 
@@ -48,7 +48,7 @@ def test_true_fisher_is_the_gauss_newton_matrix(model, train) -> None:
 
 def test_mean_gradient_is_the_outer_product_of_the_mean(workspace, model, train) -> None:
     mean = np.mean([oracle.gradient(model, x, int(y)) for x, y in zip(*train, strict=True)], axis=0)
-    inverse = InverseFisher(kind="mean_gradient", damping=0.1).fit(workspace)
+    inverse = InverseFisher(kind="mean_gradient", damping=0.1).fit(gradients_of(workspace))
     assert_same(dense(inverse, 89), inverted(np.outer(mean, mean), 0.1))
 
 
@@ -61,44 +61,46 @@ def test_the_published_inverse_is_of_float32_entries(damping, workspace, model, 
     expected = np.linalg.inv(matrix + damping * np.abs(matrix).mean() * np.eye(len(mean)))
     root = scipy.linalg.sqrtm(expected.astype(complex)).real
     for negative, theirs in (("keep", expected), ("drop", root @ root)):
-        inverse = InverseFisher(kind="published", negative=negative, damping=damping).fit(workspace)
+        inverse = InverseFisher(kind="published", negative=negative, damping=damping).fit(
+            gradients_of(workspace)
+        )
         assert_same(dense(inverse, 89), theirs, atol=1e-5)
 
 
 def test_the_published_inverse_is_indefinite_if_negative_eigenvalues_are_kept(workspace) -> None:
-    kept = InverseFisher(kind="published", negative="keep", damping=1e-10).fit(workspace)
-    dropped = InverseFisher(kind="published", damping=1e-10).fit(workspace)
+    kept = InverseFisher(kind="published", negative="keep", damping=1e-10).fit(gradients_of(workspace))
+    dropped = InverseFisher(kind="published", damping=1e-10).fit(gradients_of(workspace))
     assert (kept.definite, dropped.definite) == (False, True)
     assert kept.description.negative == dropped.description.negative > 0
 
 
 def test_fisher_of_a_linear_model_is_in_the_primal(linear, examples, train) -> None:
-    inverse = fisher.fit(Workspace(Classifier.of(linear, examples), examples))
+    inverse = fisher.fit(gradients_of(workspace_of(linear, examples)))
     assert isinstance(inverse, Spectrum)
     assert_same(dense(inverse, 18), inverted(oracle.fisher(linear, train), 1e-3))
 
 
 def test_fisher_of_the_network_is_in_the_dual(workspace) -> None:
-    assert isinstance(fisher.fit(workspace), Dual)
+    assert isinstance(fisher.fit(gradients_of(workspace)), Dual)
 
 
 def test_all_forms_of_the_same_gradients_agree(workspace) -> None:
-    gradients = torch.cat([rows.dense() for _, rows in workspace.train_rows(gradient)])
+    gradients = torch.cat([rows.dense() for _, rows in gradients_of(workspace).blocks()])
     factor = gradients / len(gradients) ** 0.5
     matrix = factor.T @ factor
     ridge = absolute(1e-3, float(matrix.diagonal().mean()))
     values, vectors = spectrum(matrix)
     primal = Spectrum(vectors, values.clamp(min=0), ridge, "").solve(gradients)
     scale = float(primal.abs().max())
-    for other in (fisher.fit(workspace), LowRankPlusRidge.of(factor, ridge, "")):
+    for other in (fisher.fit(gradients_of(workspace)), LowRankPlusRidge.of(factor, ridge, "")):
         torch.testing.assert_close(other.solve(gradients), primal, rtol=1e-8, atol=1e-8 * scale)
 
 
 @pytest.mark.parametrize("kind", ["empirical", "true", "mean_gradient"])
 def test_kernels_are_the_inner_products_under_the_solution(kind, workspace, examples) -> None:
-    inverse = InverseFisher(kind=kind).fit(workspace)
-    (kernel,) = inverse.kernels(workspace, gradient, examples)
-    gradients = torch.cat([rows.dense() for _, rows in workspace.train_rows(gradient)])
+    inverse = InverseFisher(kind=kind).fit(gradients_of(workspace))
+    (kernel,) = inverse.kernels(Question(gradients_of(workspace), examples))
+    gradients = torch.cat([rows.dense() for _, rows in gradients_of(workspace).blocks()])
     expected = gradients @ inverse.solve(gradients).T
     scale = float(expected.abs().max())
     torch.testing.assert_close(kernel.cross, expected, rtol=1e-8, atol=1e-9 * scale)
@@ -123,11 +125,11 @@ def test_a_large_matrix_is_inverted_without_its_spectrum() -> None:
     ],
 )
 def test_the_description_says_which_fisher_it_is(kind, words, workspace) -> None:
-    assert InverseFisher(kind=kind).fit(workspace).description.kind == words
+    assert InverseFisher(kind=kind).fit(gradients_of(workspace)).description.kind == words
 
 
 def test_the_description_is_right_against_the_dense_matrix(workspace, model, train) -> None:
-    said = fisher.fit(workspace).description
+    said = fisher.fit(gradients_of(workspace)).description
     eigenvalues = np.linalg.eigvalsh(oracle.damped("fisher", model, train))
     assert (said.size, said.negative, said.definite) == (89, 0, True)
     assert said.smallest == pytest.approx(eigenvalues[0], rel=1e-6)

@@ -219,7 +219,7 @@ def test_small_blocks_are_many(model, train, cases, monkeypatch) -> None:
     monkeypatch.setattr(memory, "BLOCK", 8 * 200)
     monkeypatch.setattr(memory, "ENOUGH", 1)
     explainer = Explainer(model, train, "cos_grad")
-    found = list(explainer.relevance.kernels(explainer._cases(cases, None)))
+    found = list(explainer.relevance.kernels(explainer.subject.cases(cases)))
     assert [kernel.cross.shape for kernel in found[:2]] == [(12, 2), (12, 2)]
 
 

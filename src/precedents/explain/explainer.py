@@ -19,15 +19,15 @@ from precedents.explain.decomposition import decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.saving import Saved, save
 from precedents.metrics.metric import Metric
-from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
+from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Estimate
 from precedents.views.comparison import spread_of
 from precedents.views.shown import Render, shown
 
-GRAD_COS = METRICS["cos_grad"]
+GRAD_COS = "cos_grad"
 
 
 class Explainer:
@@ -71,14 +71,15 @@ class Explainer:
             output=output,
         )
         self.relevance = Relevance(metric_of(metric), Workspace(self.subject))
-        self.relevance.vectors.sample  # noqa: B018  what cannot work fails here
+        self.relevance.vectors  # noqa: B018  what cannot work fails here
+        self.name = name_of(self.relevance.metric)
         if self.subject.render is not None:
             shown(self.subject.train.seen([0])[0], self.subject.render)  # what cannot be shown fails here
-        known = None if audit is None else audit.about(name_of(self.relevance.metric), self.subject)
+        known = None if audit is None else audit.about(self.name, self.subject)
         self.finding = known
 
     def __repr__(self) -> str:
-        return f"Explainer({name_of(self.relevance.metric)}, {len(self.subject.train)} training instances)"
+        return f"Explainer({self.name}, {len(self.subject.train)} training instances)"
 
     @property
     def classes(self) -> Sequence[str] | None:
@@ -97,7 +98,7 @@ class Explainer:
         """
         cases = self.subject.cases(x, labels)
         ranked = self.relevance.ranked(cases, k)
-        metric, train, indices = self.relevance.metric, self.subject.train, ranked.top.indices
+        train, indices = self.subject.train, ranked.top.indices
         flat = train.take(indices.flatten().tolist())
         found = flat.labels.reshape(indices.shape)
         asked = cases.take(range(len(cases))).inputs
@@ -109,7 +110,7 @@ class Explainer:
             DUPLICATE: equal(asked, offered),
         }
         return Explanation(
-            metric=name_of(metric),
+            metric=self.name,
             predictions=cases.labels,
             top=ranked.top,
             labels=found,
@@ -117,7 +118,7 @@ class Explainer:
             precedents_inputs=offered,
             percentiles=100 * ranked.below.double() / len(train),
             flags=_named(marks, *indices.shape),
-            parts=decomposed(self.subject, cases, indices) if metric == GRAD_COS else None,
+            parts=decomposed(self.subject, cases, indices) if self.name == GRAD_COS else None,
             warnings=self._warnings(),
             classes=self.subject.classes,
             render=self.subject.render,
@@ -146,8 +147,8 @@ class Explainer:
     def _warnings(self) -> list[str]:
         if self.finding is None or not self.finding.failed:
             return []
-        name, failed = name_of(self.relevance.metric), ", ".join(self.finding.failed)
-        return [f"Caution: {name} failed the audit of this model: {failed}."]
+        failed = ", ".join(self.finding.failed)
+        return [f"Caution: {self.name} failed the audit of this model: {failed}."]
 
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""

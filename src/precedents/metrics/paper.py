@@ -7,6 +7,7 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.names import ALIASES, FORMS
 
 METRICS: Mapping[str, Metric] = {name: Metric.read(form) for name, form in FORMS.items()}
+_NAMES = {str(known): name for name, known in METRICS.items()}
 
 
 def metric(wanted: str | Metric) -> Metric:
@@ -25,4 +26,5 @@ def metric(wanted: str | Metric) -> Metric:
 
 def name_of(wanted: Metric) -> str:
     """The paper's name of a metric, else its textual form."""
-    return next((name for name, known in METRICS.items() if known == wanted), str(wanted))
+    form = str(wanted)
+    return _NAMES.get(form, form)

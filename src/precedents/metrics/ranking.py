@@ -1,6 +1,6 @@
 """TopK: the k most relevant training instances, block by block; ties to the smaller index, NaN never ranks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
 
@@ -46,6 +46,11 @@ def checked_k(k: int, n: int) -> int:
     if not whole or not 1 <= index(k) <= n:
         raise InputError(f"k is {k!r}, but there are {n} training instances. Ask for k from 1 to {n}.")
     return index(k)
+
+
+def stacked(tops: Sequence[TopK]) -> TopK:
+    """The lists of consecutive groups of cases as one."""
+    return TopK(torch.cat([top.indices for top in tops]), torch.cat([top.scores for top in tops]))
 
 
 def top_k(blocks: Iterable[Tensor], k: int) -> TopK:

@@ -1,7 +1,8 @@
 """Relevance = a metric fitted to a model and its training set: the attribution scores, asked for in blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,7 +12,7 @@ from precedents.data.examples import Examples
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.preconditioners._inverse import Inverse
 from precedents.metrics.preconditioners.identity import identity
-from precedents.metrics.ranking import TopK, checked_k, ranked
+from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
 from precedents.metrics.vectors import SQUARES, Question, Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
@@ -40,18 +41,18 @@ class Relevance:
     metric: "Metric"
     workspace: Workspace
 
-    @property
+    @cached_property
     def vectors(self) -> Vectors:
         """What the metric compares."""
-        return Vectors(self.workspace, self.metric.features)
+        return Vectors.of(self.workspace, self.metric.features)
 
     @property
     def inverse(self) -> Inverse:
-        """M^-1, fitted at its first use."""
-        recipe, vectors = self.metric.preconditioner, self.vectors
+        """M^-1, fitted at its first use, and again if it was put away."""
+        recipe, vectors, workspace = self.metric.preconditioner, self.vectors, self.workspace
         slot = INVERSE.at(recipe, self.metric.features)
-        count = 0 if slot in self.workspace.cache else recipe.cost(vectors, 0).bytes
-        return self.workspace.once(slot, lambda: recipe.fit(vectors), count)
+        found = workspace.cache.get(slot)
+        return found or workspace.once(slot, lambda: recipe.fit(vectors), recipe.cost(vectors, 0).bytes)
 
     def kernels(self, cases: Examples, again: bool = True) -> Iterator[Kernel]:
         """The inner products of the cases with consecutive blocks of the training set, in order.
@@ -89,20 +90,19 @@ class Relevance:
 
     def ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths."""
-        k = checked_k(k, len(self.workspace.train))
-        every, lengths = [], torch.zeros(0)
+        k, inverse = checked_k(k, len(self.workspace.train)), self.inverse
+        every, squares = [], list[Tensor]()
         for group in self.vectors.groups(cases):
-            seen: list[Tensor] = []
-            every.append(ranked(self._blocks(group, seen), k))
-            lengths = torch.cat(seen)
-        top = TopK(torch.cat([top.indices for top, _ in every]), torch.cat([top.scores for top, _ in every]))
-        below = torch.cat([below for _, below in every])
-        return Ranked(top, below, lengths if self.inverse.definite else None)
+            squares.clear()
+            every.append(ranked(self._blocks(inverse.kernels(Question(self.vectors, group)), squares), k))
+        tops, below = zip(*every, strict=True)
+        lengths = torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
+        return Ranked(stacked(tops), torch.cat(below), lengths)
 
-    def _blocks(self, cases: Examples, lengths: list[Tensor]) -> Iterator[Tensor]:
-        """Relevance block by block; the lengths of the training instances are noted on the way."""
-        for kernel in self.kernels(cases):
-            lengths.append(kernel.lengths() if kernel.definite else kernel.train_sq)
+    def _blocks(self, kernels: Iterable[Kernel], squares: list[Tensor]) -> Iterator[Tensor]:
+        """Relevance block by block; the squared lengths of the training instances are noted on the way."""
+        for kernel in kernels:
+            squares.append(kernel.train_sq)
             yield self.metric.similarity(kernel)
 
     def estimate(self, m: int) -> Estimate:

@@ -47,48 +47,37 @@ class Vectors:
 
     workspace: Workspace
     features: Features
+    sample: Rows  # the vector of one instance, the largest where they differ
+    width: int  # the length d of a vector
+    itemsize: int  # the bytes of a number
+    row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
 
-    @property
-    def sample(self) -> Rows:
-        """The vector of one instance, the largest where they differ."""
-        subject = self.workspace.subject
+    @classmethod
+    def of(cls, workspace: Workspace, features: Features) -> "Vectors":
+        """Looks at one instance; features that have no meaning for the model fail here."""
 
         def made() -> Rows:
-            return Rows.of(self.features(subject.classifier, subject.train.take(subject.train.largest[:1])))
+            subject = workspace.subject
+            return Rows.of(features(subject.classifier, subject.train.take(subject.train.largest[:1])))
 
-        return self.workspace.once(SAMPLE.at(self.features), made)
-
-    @property
-    def width(self) -> int:
-        """The length d of a vector."""
-        return self.sample.width
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of a number of a vector."""
-        return self.sample.matrix.element_size()
-
-    @property
-    def row_bytes(self) -> int:
-        """The bytes that are stored of a vector: fewer than of d numbers, where factors do for it."""
-        return self.itemsize * self.sample.stored
+        sample = workspace.cache.once(SAMPLE.at(features), made)
+        itemsize = sample.matrix.element_size()
+        return cls(workspace, features, sample, sample.width, itemsize, itemsize * sample.stored)
 
     def __len__(self) -> int:
         """How many training instances there are."""
-        return len(self.workspace.train)
+        return len(self.workspace.subject.train)
 
-    def of(self, examples: Examples, first: int = 0) -> Iterator[Block]:
+    def rows(self, examples: Examples, first: int = 0) -> Iterator[Block]:
         """The vectors of any instances, from the first on, in blocks of a size that the budget has room for."""
-        sample, classifier = self.sample, self.workspace.classifier
-        size = classifier.budget.rows(sample.width, self.itemsize, sample.stored)
-        rest = len(examples) - first
-        size = -(-rest // -(-rest // size)) if rest else size
+        classifier, features = self.workspace.subject.classifier, self.features
+        size = classifier.budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
+        stop = len(examples)
+        size = -(-(stop - first) // -(-(stop - first) // size)) if stop > first else size
         with BUFFERS:
-            for start in tracked(
-                range(first, len(examples), size), getattr(self.features, "__name__", "features")
-            ):
-                places = range(start, min(start + size, len(examples)))
-                yield places, Rows.of(self.features(classifier, examples.take(places)))
+            for start in tracked(range(first, stop, size), getattr(features, "__name__", "features")):
+                places = range(start, min(start + size, stop))
+                yield places, Rows.of(features(classifier, examples.take(places)))
 
     def blocks(self, again: bool = True) -> Iterator[Block]:
         """The vectors of the training set; kept if they will be asked for `again` and there is room for them.
@@ -96,13 +85,14 @@ class Vectors:
         Of a set that is streamed, which is dear to read, the first are kept as far as there is room.
         """
         workspace, slot = self.workspace, ROWS.at(self.features)
-        room, size = workspace.room, self.row_bytes * len(self)
-        room = room if again and (workspace.train.streamed or size <= room) else 0
+        train, room = workspace.subject.train, workspace.room
+        size = self.row_bytes * len(train)
+        room = room if again and (train.streamed or size <= room) else 0
         if room:
             workspace.holding(slot, min(size, room))
 
         def rest(last: Block | None) -> Iterator[Block]:
-            return self.of(workspace.train, 0 if last is None else last[0].stop)
+            return self.rows(train, 0 if last is None else last[0].stop)
 
         def fits(block: Block) -> bool:
             nonlocal room
@@ -118,7 +108,8 @@ class Vectors:
 
     def groups(self, cases: Examples) -> Iterator[Examples]:
         """The cases in groups whose vectors take no more than a third of the budget."""
-        size = max(1, self.workspace.classifier.budget.bytes // (3 * self.itemsize * self.width))
+        budget = self.workspace.subject.classifier.budget
+        size = max(1, budget.bytes // (3 * self.itemsize * self.width))
         for batch in cases.batches(size):
             yield Examples(InMemory(batch.inputs), batch.labels)
 
@@ -133,7 +124,7 @@ class Question:
 
     def case_rows(self) -> Rows:
         """The vectors of the cases."""
-        return joined(self.vectors.of(self.cases), len(self.cases))
+        return joined(self.vectors.rows(self.cases), len(self.cases))
 
     def train_blocks(self) -> Iterator[Block]:
         """The vectors of the training set."""

@@ -124,7 +124,7 @@ class Coordinates(Inverse):
     def kernels(self, question: Question) -> Iterator[Kernel]:
         """By coordinates; the training set's are kept if they fit."""
         vectors, cases = question.vectors, question.cases
-        turned = ((places, Rows.of(self.coordinates(rows))) for places, rows in vectors.of(cases))
+        turned = ((places, Rows.of(self.coordinates(rows))) for places, rows in vectors.rows(cases))
         case = joined(turned, len(cases))
         case_sq, case = self._squares(case), self._weighed(case)
         for block, train_sq in self.blocks(vectors):

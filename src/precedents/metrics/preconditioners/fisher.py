@@ -128,7 +128,7 @@ class Dual(Inverse):
 
     def solve(self, rows: Tensor) -> Tensor:
         """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
-        blocks = [(places, block.dense()) for places, block in Vectors(self.workspace, gradient).blocks()]
+        blocks = [(places, block.dense()) for places, block in Vectors.of(self.workspace, gradient).blocks()]
         inside = torch.cholesky_solve(torch.cat([block @ rows.T for _, block in blocks]), self.root)
         seen = sum((inside[p.start : p.stop].T @ block for p, block in blocks), torch.zeros_like(rows))
         return (rows - seen) / self.ridge
