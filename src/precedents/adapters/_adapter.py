@@ -12,7 +12,7 @@ from torch import nn
 
 from precedents.classifier.classifier import Vectorise
 from precedents.data.examples import Examples, Originals, as_batch
-from precedents.data.inputs import Inputs, mapped
+from precedents.data.inputs import Inputs
 
 
 class Adapter(ABC):
@@ -46,7 +46,7 @@ class Adapter(ABC):
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
         """Inputs [m, ...] of one case or several, shaped like training instances; and whether it was one."""
-        return as_batch(x, mapped(lambda leaf: leaf[0], train.take([0]).inputs))
+        return as_batch(x, train.first)
 
     def originals(self, x: Any, train: Examples) -> Originals | None:  # noqa: ARG002
         """The cases as their owner has them, if that is not what the module is fed."""

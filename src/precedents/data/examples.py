@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +17,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from precedents.data.inputs import Inputs, bare, mapped, shapes
+from precedents.data.inputs import Inputs, bare, between, mapped, shapes
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, marks
 from precedents.errors import InputError
@@ -48,8 +49,14 @@ class Batch(NamedTuple):
     indices: Sequence[int]  # their places in the set, for messages
 
     def relabelled(self, labels: Tensor) -> "Batch":
-        """The same instances with other labels."""
+        """These instances with other labels."""
         return self._replace(labels=labels)
+
+    def between(self, start: int, stop: int) -> "Batch":
+        """Some consecutive instances."""
+        if start <= 0 and stop >= len(self.labels):
+            return self
+        return Batch(between(self.inputs, start, stop), self.labels[start:stop], self.indices[start:stop])
 
 
 class Originals(Protocol):
@@ -107,6 +114,11 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @cached_property
+    def first(self) -> Inputs:
+        """The first instance by itself, to know the shape of all."""
+        return mapped(lambda leaf: leaf[0], self.take([0]).inputs)
 
     @property
     def largest(self) -> Sequence[int]:

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Classifier
-from precedents.data.examples import Batch, Examples
-
-SIZE = 512  # instances per pass
+from precedents.data.examples import Batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +26,14 @@ class Decomposition:
         return Decomposition(self.residual[places], self.feature[places])
 
 
-def decomposed(subject: Subject, cases: Examples, indices: Tensor) -> Decomposition | None:
-    """Of the cases and their precedents [m, k]; none where the logits come from no trainable Linear."""
-    model = subject.classifier
+def decomposed(model: Classifier, cases: Batch, train: Batch, places: Tensor) -> Decomposition | None:
+    """Of the cases and their precedents, whose places [m, k] among some training instances are given.
+
+    None where the logits come from no trainable Linear.
+    """
     if not any(_trained(model)):
         return None
-    every, places = indices.unique(return_inverse=True)
-    train = [subject.train.take(chunk.tolist()) for chunk in every.split(SIZE)]
-    case_r, case_h = _units(model, list(cases.batches(SIZE)))
+    case_r, case_h = _units(model, cases)
     train_r, train_h = _units(model, train)
     return Decomposition((case_r @ train_r.T).gather(1, places), (case_h @ train_h.T).gather(1, places))
 
@@ -50,14 +47,15 @@ def _trained(model: Classifier) -> tuple[bool, bool]:
     return weight, bias
 
 
-def _units(model: Classifier, batches: list[Batch]) -> tuple[Tensor, Tensor]:
+def _units(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
     """Residuals [n, c] and features [n, d], each of length one."""
     weight, bias = _trained(model)
     rs, hs = [], []
-    for batch in batches:
-        features, logits = model.received(batch)
+    for start in range(0, len(batch.labels), model.at_once):
+        piece = batch.between(start, start + model.at_once)
+        features, logits = model.received(piece)
         one = torch.ones(len(features), 1, dtype=torch.double)
-        residuals = model.loss.residuals(logits, batch.labels)
+        residuals = model.loss.residuals(logits, piece.labels)
         rs.append(_unit(residuals[:, 1:] if model.outputs.single else residuals))
         hs.append(_unit(torch.cat([features] * weight + [one] * bias, dim=1)))
     return torch.cat(rs), torch.cat(hs)

@@ -99,26 +99,28 @@ class Explainer:
         cases = self.subject.cases(x, labels)
         ranked = self.relevance.ranked(cases, k)
         train, indices = self.subject.train, ranked.top.indices
-        flat = train.take(indices.flatten().tolist())
-        found = flat.labels.reshape(indices.shape)
-        asked = cases.take(range(len(cases))).inputs
-        offered = mapped(lambda leaf: leaf.reshape(*indices.shape, *leaf.shape[1:]), flat.inputs)
+        unique, places = indices.unique(return_inverse=True)  # which are read once
+        asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
+        found = offered.labels[places]
+        precedents = mapped(lambda leaf: leaf[places], offered.inputs)
         marks = {
             ANOTHER: found != cases.labels[:, None],
             HUB: self._hubs(indices),
             NORM: self._outlying(ranked),
-            DUPLICATE: equal(asked, offered),
+            DUPLICATE: equal(asked.inputs, precedents),
         }
         return Explanation(
             metric=self.name,
             predictions=cases.labels,
             top=ranked.top,
             labels=found,
-            cases=asked,
-            precedents_inputs=offered,
+            cases=asked.inputs,
+            precedents_inputs=precedents,
             percentiles=100 * ranked.below.double() / len(train),
             flags=_named(marks, *indices.shape),
-            parts=decomposed(self.subject, cases, indices) if self.name == GRAD_COS else None,
+            parts=decomposed(self.subject.classifier, asked, offered, places)
+            if self.name == GRAD_COS
+            else None,
             warnings=self._warnings(),
             classes=self.subject.classes,
             render=self.subject.render,

@@ -25,7 +25,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
 from precedents.errors import BudgetError, FormatError, InputError, StaleError, StoreError
 from precedents.gradients.rows import Rows
-from precedents.metrics.relevance import INVERSE, Relevance
+from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Holding
 from precedents.runtime.atomic import whole
 from precedents.runtime.budget import readable
@@ -141,7 +141,7 @@ class Saved:
                 self._refuse(["the features of the first instance, so pass the same hidden and vectorise"])
             if manifest.inverse is not None:
                 fitted = self.value(manifest.inverse, known)
-                cache.put(INVERSE.at(relevance.metric.preconditioner, relevance.metric.features), fitted)
+                cache.put(relevance.slot, fitted)
             for holding in relevance.inverse.holdings(vectors):
                 items = manifest.holdings[holding.slot.name]
                 if items:

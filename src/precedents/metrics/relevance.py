@@ -49,10 +49,17 @@ class Relevance:
     @property
     def inverse(self) -> Inverse:
         """M^-1, fitted at its first use, and again if it was put away."""
-        recipe, vectors, workspace = self.metric.preconditioner, self.vectors, self.workspace
-        slot = INVERSE.at(recipe, self.metric.features)
-        found = workspace.cache.get(slot)
-        return found or workspace.once(slot, lambda: recipe.fit(vectors), recipe.cost(vectors, 0).bytes)
+        return self.workspace.cache.once(self.slot, self._fitted)
+
+    @cached_property
+    def slot(self) -> Slot[Inverse]:
+        """Where the fitted inverse is kept."""
+        return INVERSE.at(self.metric.preconditioner, self.metric.features)
+
+    def _fitted(self) -> Inverse:
+        recipe, vectors = self.metric.preconditioner, self.vectors
+        self.workspace.reserve(recipe.cost(vectors, 0).bytes)
+        return recipe.fit(vectors)
 
     def kernels(self, cases: Examples, again: bool = True) -> Iterator[Kernel]:
         """The inner products of the cases with consecutive blocks of the training set, in order.
@@ -90,7 +97,7 @@ class Relevance:
 
     def ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths."""
-        k, inverse = checked_k(k, len(self.workspace.train)), self.inverse
+        k, inverse = checked_k(k, len(self.workspace.subject.train)), self.inverse
         every, squares = [], list[Tensor]()
         for group in self.vectors.groups(cases):
             squares.clear()

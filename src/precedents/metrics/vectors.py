@@ -110,6 +110,9 @@ class Vectors:
         """The cases in groups whose vectors take no more than a third of the budget."""
         budget = self.workspace.subject.classifier.budget
         size = max(1, budget.bytes // (3 * self.itemsize * self.width))
+        if len(cases) <= size:
+            yield cases
+            return
         for batch in cases.batches(size):
             yield Examples(InMemory(batch.inputs), batch.labels)
 

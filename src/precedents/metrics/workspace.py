@@ -39,23 +39,18 @@ class Workspace:
     @property
     def room(self) -> int:
         """How many bytes of what is computed from the training set are kept for the next question."""
-        return self.classifier.budget.kept(self.train.streamed)
+        return self.subject.classifier.budget.kept(self.subject.train.streamed)
 
-    def once(self, slot: Slot[T], make: Callable[[], T], needed: int = 0) -> T:
-        """The value of `make`, computed at the first call with this slot; for which so many bytes are
-        needed.
+    def once(self, slot: Slot[T], make: Callable[[], T]) -> T:
+        """The value of `make`, computed at the first call with this slot."""
+        return self.cache.once(slot, make)
 
-        Where they are not free, what others of the same budget hold is put away, then what this one holds.
-        """
-
-        def made() -> T:
-            if needed:
-                self.shared.take(self.cache, needed, self.classifier.budget, again=True)
-            return make()
-
-        return self.cache.once(slot, made)
+    def reserve(self, needed: int) -> None:
+        """Makes room for so many bytes: others of the same budget put away what they hold, then this one."""
+        if needed:
+            self.shared.take(self.cache, needed, self.subject.classifier.budget, again=True)
 
     def holding(self, slot: Slot[T], needed: int) -> None:
         """Says that so many bytes will be kept in this slot, which other workspaces may have to give."""
         if slot not in self.cache:
-            self.shared.take(self.cache, needed, self.classifier.budget)
+            self.shared.take(self.cache, needed, self.subject.classifier.budget)

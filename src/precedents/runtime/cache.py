@@ -5,16 +5,14 @@ large may be put away when its memory is needed, and is made again when it is as
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
 class Slot(Generic[T]):
-    """A place for one value: its name, which of several it is, and whether the value is large.
+    """A place for one value: its name, which of several it is (`of`), and whether the value is large.
 
     >>> roots = Slot[float]("square root")
     >>> cache = Cache()
@@ -22,13 +20,19 @@ class Slot(Generic[T]):
     (2.0, True, False)
     """
 
-    name: str
-    of: tuple[Hashable, ...] = ()
-    large: bool = field(default=False, compare=False)
+    def __init__(self, name: str, of: tuple[Hashable, ...] = (), *, large: bool = False) -> None:
+        self.name, self.of, self.large = name, of, large
+        self._hash = hash((name, of))
 
     def at(self, *of: Hashable) -> "Slot[T]":
         """The slot for these: a feature map, a rank, a damping."""
-        return replace(self, of=of)
+        return Slot(self.name, of, large=self.large)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Slot) and (self.name, self.of) == (other.name, other.of)
 
 
 class Cache:
