@@ -166,7 +166,7 @@ class Explainer:
         The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
         many bytes; a disk without room is refused. The model and the training set are not in it.
         """
-        save(self.relevance, Path(folder))
+        save(self.relevance, Path(folder), self.classes)
 
     @classmethod
     def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
