@@ -1,4 +1,4 @@
-"""A data set is the same at every reading and splits without overlap; an architecture has a logit for each class."""
+"""A data set is the same at every reading and splits without overlap; an architecture gives a logit a class."""
 
 import inspect
 from importlib import import_module
