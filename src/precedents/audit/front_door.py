@@ -40,7 +40,7 @@ from precedents.registry import written
 from precedents.runtime.cost import elapsed
 from precedents.runtime.progress import tracked
 from precedents.views.comparison import spread_of
-from precedents.views.shown import Render, Shown, shown
+from precedents.views.instance import Render, Shown, shown
 
 EACH = 2  # right and wrong predictions that are shown
 
