@@ -267,6 +267,15 @@ def test_a_report_has_all_that_was_found(whole) -> None:
     assert all(hub.share > 1 / 12 for hub in report.hubs)
 
 
+def test_a_report_knows_of_every_criterion_what_it_asks_and_where_zero_is_best(whole) -> None:
+    report = whole.report()
+    criteria = {row.criterion for row in report.rows}
+    zero = {"model_randomization", "model_randomization(label=shared)"}
+    assert {each for each in criteria if report.better.get(each) == "zero"} == zero
+    assert set(report.meaning) == criteria
+    assert all(text.endswith(".") for text in report.meaning.values())
+
+
 def test_the_gallery_shows_right_and_wrong_predictions_by_every_metric(
     whole, model, train, cases, test
 ) -> None:

@@ -57,8 +57,46 @@ class Strip:
         return comparison.lines(row, case, self.known)
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A picture on a page: the address of its data, and in an album the id that it has there and its size."""
+
+    address: str
+    name: str = ""
+    width: int = 0  # pixels
+    height: int = 0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One instance as the page shows it: a picture, a text in parts (each of a kind), or columns."""
+
+    title: str
+    agrees: bool | None
+    picture: Picture | None = None
+    text: tuple[tuple[str, str], ...] = ()
+    rest: tuple[tuple[str, str], ...] = ()  # what is shown on demand
+    values: tuple[Column, ...] = ()  # of a precedent: the nearest to the case
+    far: tuple[Column, ...] = ()  # and the farthest from it
+    more: tuple[Column, ...] = ()  # what is shown on demand
+
+    @property
+    def kind(self) -> str:
+        """What tiles like this one are called: pictures, rows or texts."""
+        return "pictures" if self.picture else "rows" if self.values else "texts"
+
+
+@dataclass(frozen=True)
+class TiledExample:
+    """One case and its precedents by every metric, as tiles."""
+
+    case: Tile
+    right: bool  # whether the prediction is
+    strips: Mapping[str, Sequence[Tile]]  # by metric
+
+
 def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
-    """A matplotlib figure, one row per case; no global state of matplotlib is touched."""
+    """The strips as a matplotlib figure, one row per case; no global state of matplotlib is touched."""
     from matplotlib.figure import Figure
 
     columns = 1 + max(len(strip.precedents) for strip in strips)
@@ -103,7 +141,7 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
 
 
 def page(strips: Sequence[Strip], heading: str = "") -> str:
-    """An HTML fragment, one row per case; everything shown is escaped."""
+    """The strips as an HTML fragment, one row per case; everything shown is escaped."""
     rows = "".join("<tr>" + "".join(_cell(cell, strip) for cell in strip.cells) + "</tr>" for strip in strips)
     title = f"<caption style='text-align:left'>{escape(heading)}</caption>" if heading else ""
     return f"<table class='precedents' style='border-collapse:collapse'>{title}<tbody>{rows}</tbody></table>"
@@ -140,35 +178,6 @@ def _text(text: str, case: Shown | None) -> str:
     """With words that the case has too in bold, and unknown ones marked."""
     tags = {"": "{}", "shared": "<b>{}</b>", "unknown": "<mark>{}</mark>"}
     return "".join(tags[kind].format(escape(visible(part))) for part, kind in parts(text, case))
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture on a page: the address of its data, and in an album the id that it has there and its size."""
-
-    address: str
-    name: str = ""
-    width: int = 0  # pixels
-    height: int = 0
-
-
-@dataclass(frozen=True)
-class Tile:
-    """One instance as the page shows it: a picture, a text in parts (each of a kind), or columns."""
-
-    title: str
-    agrees: bool | None
-    picture: Picture | None = None
-    text: tuple[tuple[str, str], ...] = ()
-    rest: tuple[tuple[str, str], ...] = ()  # what is shown on demand
-    values: tuple[Column, ...] = ()  # of a precedent: the nearest to the case
-    far: tuple[Column, ...] = ()  # and the farthest from it
-    more: tuple[Column, ...] = ()  # what is shown on demand
-
-    @property
-    def kind(self) -> str:
-        """What tiles like this one are called."""
-        return "pictures" if self.picture else "rows" if self.values else "texts"
 
 
 @dataclass
@@ -219,12 +228,3 @@ def _of_row(cell: Cell, row: Mapping[str, Any], beside: Shown | None, spread: Ma
     near, far = sides(every)
     rest = [column for column in every[len(near) :] if column not in far]
     return Tile(cell.title, cell.agrees, values=tuple(near), far=tuple(far), more=tuple(rest))
-
-
-@dataclass(frozen=True)
-class TiledExample:
-    """One case and its precedents by every metric, as tiles."""
-
-    case: Tile
-    right: bool  # whether the prediction is
-    strips: Mapping[str, Sequence[Tile]]  # by metric
