@@ -17,7 +17,7 @@ from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.views.shown import Shown
+from precedents.views.instance import Shown
 
 if TYPE_CHECKING:
     import pandas as pd

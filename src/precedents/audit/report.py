@@ -1,16 +1,28 @@
 """An audit as the values that the report page shows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from precedents.audit.audit import Audit, Case
 from precedents.audit.profile import Profile
 from precedents.criteria._judgement import Inapplicable
 from precedents.criteria._result import Result
-from precedents.views.gallery import Cell
-from precedents.views.report import Example, Hub, Report, Row
-from precedents.views.shown import Shown, scores
+from precedents.views.instance import Cell, Shown, scores
+from precedents.views.report import Example, Hub, Report, ReportRow
 
 HUBS = 3  # that are shown of each metric
+MEANING = {  # of criteria, by name
+    "model_randomization": (
+        "A metric that looks at the model ranks the training set otherwise once the model's parameters are "
+        "drawn at random. The rank correlation of the two should be near 0; 1 means that the model is not "
+        "looked at."
+    ),
+    "identical_class": "The most relevant training instances have the class that the model predicted.",
+    "identical_subclass": (
+        "Classes are merged for training; the most relevant instances should still come from the case's own "
+        "class."
+    ),
+    "identical_instance": "A training instance, asked about as a case, finds itself.",
+}
 
 
 def report(audit: Audit, command: str) -> Report:
@@ -35,7 +47,20 @@ def report(audit: Audit, command: str) -> Report:
         command=command,
         spread=audit.spread,
         null=_null([each for each in outcomes.values() if isinstance(each, Result)]),
+        better=_better(criterion for _, criterion in outcomes),
+        meaning=_meaning(criterion for _, criterion in outcomes),
     )
+
+
+def _better(criteria: Iterable[str]) -> dict[str, str]:
+    """The criteria, by their texts, for which "zero" is best; for the others higher is better."""
+    return {each: "zero" for each in criteria if each.partition("(")[0] == "model_randomization"}
+
+
+def _meaning(criteria: Iterable[str]) -> dict[str, str]:
+    """By the texts of criteria, what each asks of a metric."""
+    names = {each: each.partition("(")[0] for each in criteria}
+    return {each: MEANING[name] for each, name in names.items() if name in MEANING}
 
 
 def _null(results: list[Result]) -> float | None:
@@ -50,11 +75,11 @@ def shown_instances(profiles: list[Profile]) -> list[int]:
     return sorted(offered | {first.index for profile in profiles for first in profile.firsts[:HUBS]})
 
 
-def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> Row:
+def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> ReportRow:
     if isinstance(outcome, Inapplicable):
-        return Row(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
+        return ReportRow(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
     numbers = outcome.mean, outcome.low, outcome.high, outcome.chance
-    return Row(metric, criterion, *numbers, outcome.verdict, outcome.noted)
+    return ReportRow(metric, criterion, *numbers, outcome.verdict, outcome.noted)
 
 
 def _hubs(audit: Audit, name: str, profile: Profile) -> Iterator[Hub]:

@@ -14,7 +14,7 @@ from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
 from precedents.registry import Registry, written
 from precedents.runtime.progress import tracked
-from precedents.views.table import Table, Value, table
+from precedents.views.table import NONE, Entry, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +51,8 @@ class Judgement:
         return pd.DataFrame(rows, columns=columns)
 
     def __rich__(self) -> "RichTable":
-        cells = {key: _value(outcome) for key, outcome in self.outcomes.items()}
-        return table(Table("metric", cells))
+        cells = {key: _entry(outcome) for key, outcome in self.outcomes.items()}
+        return Table.of("metric", cells).compact()
 
 
 def judge(
@@ -85,10 +85,10 @@ def attempted(work: Callable[[], T]) -> T | Inapplicable:
         return Inapplicable(str(reason))
 
 
-def _value(outcome: Result | Inapplicable) -> Value:
+def _entry(outcome: Result | Inapplicable) -> Entry:
     if isinstance(outcome, Inapplicable):
-        return Value("–")
-    return Value(f"{outcome.mean:.3f}", outcome.verdict)
+        return Entry(NONE, why=outcome.reason)
+    return Entry(f"{outcome.mean:.3f}", verdict=outcome.verdict)
 
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> dict[str, object]:

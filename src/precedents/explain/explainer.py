@@ -25,7 +25,7 @@ from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Estimate
 from precedents.views.comparison import spread_of
-from precedents.views.shown import Render, shown
+from precedents.views.instance import Render, shown
 
 GRAD_COS = "cos_grad"
 
