@@ -17,6 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from precedents import criteria
+from precedents.cli.metrics import parts_of
 from precedents.metrics import features, preconditioners, similarities
 from precedents.metrics.names import ALIASES, FORMS
 from precedents.registry import Registry
@@ -131,15 +132,19 @@ def _moved(text: str) -> str:
     return re.sub(r"\]\((\w+)\.md\)", lambda found: f"]({found[1].lower()}.md)", text)
 
 
-def parts_of(form: str) -> dict[str, str]:
+def by_axis(form: str) -> dict[str, str]:
     """The parts of a metric by axis, from its text."""
-    similarity, chosen, preconditioner = (*re.split("[:/]", re.sub(r"\(.*\)", "", form)), "")[:3]
-    return {"features": chosen, "preconditioners": preconditioner or "identity", "similarities": similarity}
+    parts = parts_of(form)
+    return {
+        "features": parts["features"],
+        "preconditioners": parts["preconditioner"] or "identity",
+        "similarities": parts["similarity"],
+    }
 
 
 def metric_card(name: str) -> str:
     """What follows from the parts of a metric: its formula, its names, its cost."""
-    parts = parts_of(FORMS[name])
+    parts = by_axis(FORMS[name])
     phi, m = SYMBOLS[parts["features"]], SYMBOLS.get(parts["preconditioners"])
     formula = (UNDER if m else PLAIN)[parts["similarities"]].format(phi, m)
     names = [f"`{name}`", *(f"`{alias.upper()}`" for alias, known in ALIASES.items() if known == name)]
