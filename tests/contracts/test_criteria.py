@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from precedents import CRITERIA, METRICS, Result
-from precedents.criteria._result import Verdict
+from precedents.criteria._verdict import Verdict
 from precedents.registry import written
 
 each = pytest.mark.parametrize("name", CRITERIA.names())

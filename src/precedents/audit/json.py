@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
-from precedents.audit.audit import Audit, Case, Scope
+from precedents.audit.audit import Audit
+from precedents.audit.instances import Case
 from precedents.audit.profile import First, Offered, Profile
 from precedents.audit.recommendation import Recommendation
+from precedents.audit.scope import Scope
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.errors import FormatError

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 
-from precedents.audit.audit import Audit, Case
+from precedents.audit.audit import Audit
+from precedents.audit.instances import HUBS, Case
 from precedents.audit.profile import Profile
 from precedents.criteria._judgement import Inapplicable
 from precedents.criteria._result import Result
 from precedents.views.gallery import Cell
 from precedents.views.report import Example, Hub, Report, Row
 from precedents.views.shown import Shown, scores
-
-HUBS = 3  # that are shown of each metric
 
 
 def report(audit: Audit, command: str) -> Report:
@@ -42,12 +41,6 @@ def _null(results: list[Result]) -> float | None:
     """Half the interval around zero within which correlations of independent rankings fall, the wider one."""
     halves = [value for each in results for name, value in each.notes.items() if name.startswith("null")]
     return max(halves, default=None)
-
-
-def shown_instances(profiles: list[Profile]) -> list[int]:
-    """The training instances whose pictures the page shows."""
-    offered = {each.index for profile in profiles for case in profile.examples for each in case}
-    return sorted(offered | {first.index for profile in profiles for first in profile.firsts[:HUBS]})
 
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> Row:

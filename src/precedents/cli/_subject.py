@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from precedents.errors import InputError
 
 if TYPE_CHECKING:
+    from precedents.criteria._trial import Trial
     from precedents.data.examples import Examples
 
 NEEDED = ("model", "train", "test")
@@ -33,6 +34,13 @@ class CommandSubject:
     def known_to(self, function: Callable[..., Any]) -> dict[str, Any]:
         """The options that a function takes."""
         return {name: v for name, v in self.options.items() if name in inspect.signature(function).parameters}
+
+    def trial(self, test: "Examples") -> "Trial":
+        """A trial of the model with the instances of `test` as cases."""
+        from precedents.criteria._trial import Trial, TrialOptions
+
+        known = {name: v for name, v in self.options.items() if name in TrialOptions.__optional_keys__}
+        return Trial.of(self.model, self.train, test, **known)
 
 
 def subject(run: Path | None, target: str | None, data: Path | None) -> CommandSubject:

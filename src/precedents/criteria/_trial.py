@@ -117,12 +117,19 @@ class Trial:
 
         return self.workspace.once(RANDOMIZED.at(self, seed, label), trial)
 
+    @property
+    def unmergeable(self) -> str | None:
+        """The reason why no model can be trained on merged classes; none if one can."""
+        if self.retrain is None:
+            return "No subclass labels were given, and no way to retrain on merged classes."
+        if self.workspace.classifier.classes < 3:
+            return "Merging two classes into two leaves no subclasses."
+        return None
+
     def merged(self, seed: int) -> "Trial":
         """The trial of a model trained on classes merged at random into two; the old are the subclasses."""
-        if self.retrain is None:
-            raise NotApplicable("No subclass labels were given, and no way to retrain on merged classes.")
-        if self.workspace.classifier.classes < 3:
-            raise NotApplicable("Merging two classes into two leaves no subclasses.")
+        if self.retrain is None or self.unmergeable:
+            raise NotApplicable(self.unmergeable)
         loss, retrain = self.workspace.classifier.loss.merged(), self.retrain
         return self.workspace.once(MERGED.at(self, seed), lambda: self._merged(seed, loss, retrain))
 
