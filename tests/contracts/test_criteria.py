@@ -137,3 +137,8 @@ def test_it_says_how_many_cases_it_compares(name, trial) -> None:
     assert rounds
     assert all(count > 0 for count in rounds.values())
     assert all(isinstance(word, str) for key in rounds for word in key)
+
+
+@each
+def test_it_says_what_it_asks_in_a_sentence(name) -> None:
+    assert CRITERIA.get(name).sentence.endswith(".")

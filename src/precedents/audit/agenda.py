@@ -31,19 +31,22 @@ class Agenda:
         criteria: Sequence[str | Criterion | Judge] | None = None,
         k: int = 10,
     ) -> "Agenda":
-        """The named metrics and criteria; without them all of the paper, and all that the trial allows."""
+        """The named metrics and criteria; without them all of the paper, and all that the trial allows.
+
+        `metrics` and `criteria` are names, texts or values; `k` is how many precedents are looked at.
+        """
         k = checked_k(k, len(trial.workspace.train))
         given = list(METRICS) if metrics is None else metrics
         wanted = [given] if isinstance(given, (str, Metric)) else given
         chosen = {name_of(each): each for each in map(metric_of, wanted)}
-        judges = in_order(trial, k) if criteria is None else by_text(criteria)
-        if not chosen or not judges:
+        named = in_order(trial, k) if criteria is None else by_text(criteria)
+        if not chosen or not named:
             raise InputError(
                 "There is nothing to audit. Name at least one metric and one criterion, or neither."
             )
-        return cls(trial, chosen, judges, k)
+        return cls(trial, chosen, named, k)
 
     @property
     def kernels(self) -> dict[str, Metric]:
-        """A metric of each kernel, by what metrics of one kernel share of their text."""
+        """A metric of each kernel, by the kernel's name."""
         return {kernel_name(metric): metric for metric in self.metrics.values()}

@@ -46,12 +46,12 @@ class Audit:
 
     @property
     def metrics(self) -> list[str]:
-        """Their names."""
+        """The names of the metrics, in the order of the table."""
         return list(self.profiles)
 
     @property
     def criteria(self) -> list[str]:
-        """Their texts."""
+        """The texts of the criteria, in the order of the table."""
         return list(dict.fromkeys(criterion for _, criterion in self.judgement.outcomes))
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class Audit:
         return min(rates)
 
     def failed(self, metric: str) -> list[str]:
-        """The criteria that a metric failed."""
+        """The texts of the criteria that a metric failed."""
         name = self._known(metric)
         every = self.judgement.outcomes.items()
         return [c for (own, c), o in every if own == name and isinstance(o, Result) and o.verdict == "failed"]
@@ -140,7 +140,7 @@ class Audit:
         return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; nothing in them depends on time."""
+        """What was found as plain values, for JSON; nothing in them depends on time."""
         from precedents.audit.json import plain
 
         return plain(self)
@@ -163,7 +163,7 @@ class Audit:
         return report(self, command)
 
     def to_html(self, command: str = "") -> str:
-        """One self-contained page."""
+        """The report as one self-contained page; `command` is what reproduces it."""
         from precedents.views.report import html
 
         return html(self.report(command))

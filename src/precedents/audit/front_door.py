@@ -53,6 +53,16 @@ def audit(
 
     With a folder as `keep`, every finished piece of work is recorded there, and the same call goes on where
     it stopped; a folder of another model, other data or other settings is refused.
+
+    >>> import torch
+    >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> found = audit(model, (x, y), (x, y), metrics=["cos_x"], criteria=["identical_class"], k=1)
+    >>> found
+    Audit(1 metrics, 1 criteria, 6 cases, recommended: cos_x)
+    >>> found["cos_x", "identical_class"].verdict
+    'passed'
     """
     if afford is not None and not afford > 0:
         raise InputError(f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5.")

@@ -39,12 +39,12 @@ class Standing:
 
     @property
     def key(self) -> tuple[float, ...]:
-        """Smaller is better."""
+        """What metrics are ordered by: smaller is better."""
         return len(self.failed), len(self.weak), -self.rate, self.work
 
     @property
     def verdict(self) -> str:
-        """Of the worst criterion."""
+        """The verdict of the worst criterion."""
         return "failed" if self.failed else "weak" if self.weak else "passed"
 
 

@@ -13,7 +13,7 @@ from precedents.views.shown import Shown, scores
 
 
 def report(audit: Audit, command: str) -> Report:
-    """Values by metric where there are some."""
+    """What the report page shows of an audit; `command` is what reproduces it."""
     outcomes = audit.judgement.outcomes
     profiles = {name: each for name, each in audit.profiles.items() if isinstance(each, Profile)}
     return Report(

@@ -26,7 +26,7 @@ class Scope:
 
     @classmethod
     def of(cls, agenda: Agenda, facts: Mapping[str, str]) -> "Scope":
-        """Of what is on the agenda."""
+        """The scope of what is on the agenda; `facts` are about it, in words."""
         workspace = agenda.trial.workspace
         return cls(
             train=len(workspace.train),
@@ -38,7 +38,7 @@ class Scope:
         )
 
     def name(self, label: int) -> str:
-        """The class's name, or its number."""
+        """The name of the class with this label, or its number."""
         return str(label) if self.names is None else self.names[label]
 
 
@@ -79,13 +79,13 @@ def settings_of(agenda: Agenda, hidden: Sequence[str] | None) -> dict[str, Any]:
 
 
 def manifest(facts: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What kept work is recognised by: neither the model's name nor the Python matters."""
+    """What kept work is recognised by: facts and settings, but not the model's name and the Python."""
     marks = {name: text for name, text in facts.items() if name not in ("model", "python")}
     return {**marks, **settings}
 
 
 def told(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Settings in words."""
+    """Settings in words, as the report shows them."""
     return {name: _word(value) for name, value in settings.items()}
 
 

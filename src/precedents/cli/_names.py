@@ -30,22 +30,22 @@ def metric_items(texts: Iterable[str] | None) -> list[str] | None:
 
 
 def metric_names(incomplete: str) -> list[str]:
-    """What the shell offers for a list of metrics."""
+    """What the shell offers to complete a list of metrics."""
     return _completed(incomplete, [*FORMS, *ALIASES])
 
 
 def criterion_names(incomplete: str) -> list[str]:
-    """What the shell offers for a list of criteria."""
+    """What the shell offers to complete a list of criteria."""
     return _completed(incomplete, CRITERIA.names())
 
 
 def dataset_names(incomplete: str) -> list[str]:
-    """What the shell offers for a data set."""
+    """What the shell offers to complete the name of a data set."""
     return _completed(incomplete, DATASETS.names())
 
 
 def architecture_names(incomplete: str) -> list[str]:
-    """What the shell offers for a model."""
+    """What the shell offers to complete the name of an architecture."""
     return _completed(incomplete, ARCHITECTURES.names())
 
 

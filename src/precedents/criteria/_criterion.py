@@ -8,6 +8,7 @@ whose fields are its settings; it must say how it judges (`__call__`), and all e
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from inspect import getdoc
 from typing import ClassVar, Literal
 
 from precedents.criteria._result import Result
@@ -21,15 +22,23 @@ Judge = Callable[[Trial, Metric], Result]
 
 
 class Criterion(ABC):
-    """A frozen value; called with a trial and a metric, it gives the result or raises NotApplicable."""
+    """A frozen dataclass; called with a trial and a metric, it gives the result or raises NotApplicable."""
 
     better: ClassVar[Better] = "higher"  # a success rate, or a correlation that is best at zero
     needs: ClassVar[Sequence[str]] = ()  # of a trial, one of these: "subclasses", "retrain"
     order: ClassVar[int] = 100  # its place in an audit, from the first; the name decides among equals
 
+    @property
+    def sentence(self) -> str:
+        """What it asks of a metric, for the report page; without its own, the first line of its docstring."""
+        return (getdoc(type(self)) or "").partition("\n")[0]
+
     @abstractmethod
     def __call__(self, trial: Trial, metric: Metric, /) -> Result:
-        """One number per case and its summary."""
+        """One number per case and what they come to; `rate` makes it of successes.
+
+        `trial` has the model, the training set and the cases; `trial.scores(metric)` is the relevance [m, n].
+        """
 
     def variants(self, k: int) -> Sequence["Criterion"]:
         """What an audit runs of it when no criteria are named: itself, and with this `k` if it has one.
@@ -62,8 +71,10 @@ class Criterion(ABC):
 class Unlisted(Criterion):
     """A criterion of no file: a function that a user passes, or a text of which nothing else is known.
 
-    All that it says of itself is the default.
+    `text` is its name and `judge` what is called; all that it says of itself is the default.
     """
+
+    sentence = ""
 
     def __init__(self, text: str, judge: Judge | None = None) -> None:
         self.__name__ = text
@@ -71,7 +82,7 @@ class Unlisted(Criterion):
 
     @classmethod
     def of(cls, judge: Judge) -> "Unlisted":
-        """A function of a trial and a metric that gives a result."""
+        """The criterion that a function is: called with a trial and a metric, it gives a result."""
         return cls(written(judge), judge)
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:

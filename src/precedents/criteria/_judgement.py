@@ -27,7 +27,7 @@ CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
 
 @dataclass(frozen=True)
 class Inapplicable:
-    """There is no result, and this is why."""
+    """The place of a result that there is none of, with the reason why."""
 
     reason: str
 
@@ -37,7 +37,7 @@ class Judgement:
     """Every metric by every criterion."""
 
     outcomes: Mapping[tuple[str, str], Result | Inapplicable]  # by metric and criterion
-    judges: Mapping[str, Criterion] = field(default_factory=dict, repr=False, compare=False)  # by their texts
+    criteria: Mapping[str, Criterion] = field(default_factory=dict, repr=False, compare=False)  # by their texts
 
     def __getitem__(self, key: tuple[str, str]) -> Result | Inapplicable:
         """The outcome of a metric by a criterion, both by name."""
@@ -45,7 +45,7 @@ class Judgement:
 
     def criterion(self, text: str) -> Criterion:
         """The criterion of this text, for what it says of itself."""
-        return self.judges[text] if text in self.judges else described(text)
+        return self.criteria[text] if text in self.criteria else described(text)
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas frame, one row per metric and criterion."""
@@ -71,13 +71,13 @@ def judge(
     and a metric that gives a `Result` is a criterion as well. What does not apply is told with its reason.
     """
     chosen = [metric_of(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics)]
-    judges = by_text(CRITERIA.names() if criteria is None else criteria)
-    pairs = [(metric, text) for metric in chosen for text in judges]  # what a metric needs is not needed later
+    named = by_text(CRITERIA.names() if criteria is None else criteria)
+    pairs = [(metric, text) for metric in chosen for text in named]  # what a metric needs is not needed later
     found = {}
     for metric, text in tracked(pairs, "metrics by criteria"):
-        found[name_of(metric), text] = outcome(judges[text], trial, metric)
-    keys = [(name_of(metric), text) for text in judges for metric in chosen]
-    return Judgement({key: found[key] for key in keys}, judges)
+        found[name_of(metric), text] = outcome(named[text], trial, metric)
+    keys = [(name_of(metric), text) for text in named for metric in chosen]
+    return Judgement({key: found[key] for key in keys}, named)
 
 
 def by_text(criteria: "str | Iterable[str | Criterion | Judge]") -> dict[str, Criterion]:
@@ -87,8 +87,8 @@ def by_text(criteria: "str | Iterable[str | Criterion | Judge]") -> dict[str, Cr
     {'identical_class(k=10)': IdenticalClass(k=10, demand=0.95)}
     """
     given = [criteria] if isinstance(criteria, (str, Criterion)) else criteria
-    judges = [_criterion(each) for each in given]
-    return {written(each): each for each in judges}
+    named = [_criterion(each) for each in given]
+    return {written(each): each for each in named}
 
 
 def in_order(trial: Trial, k: int) -> dict[str, Criterion]:
@@ -101,7 +101,7 @@ def in_order(trial: Trial, k: int) -> dict[str, Criterion]:
 
 
 def described(text: str) -> Criterion:
-    """The criterion that a text writes; of one that is in no file, only the text is known."""
+    """The criterion that a text such as `identical_class(k=10)` writes; of one in no file, only the text."""
     try:
         return CRITERIA.read(text)
     except InputError:
@@ -121,7 +121,7 @@ def _criterion(given: str | Criterion | Judge) -> Criterion:
 
 
 def attempted(work: Callable[[], T]) -> T | Inapplicable:
-    """What the work gives; or why it has no meaning here, does not fit, or breaks down."""
+    """What `work` gives; or the reason why it has no meaning here, does not fit, or breaks down."""
     try:
         return work()
     except (NotApplicable, NumericalError, BudgetError) as reason:

@@ -25,12 +25,12 @@ class Result:
 
     @property
     def mean(self) -> float:
-        """Over the cases."""
+        """The mean of the values over the cases."""
         return float(self.values.mean())
 
     @property
     def std(self) -> float:
-        """Over the cases."""
+        """The standard deviation of the values over the cases."""
         return float(self.values.std(correction=0))
 
     @property

@@ -27,10 +27,11 @@ class IdenticalClass(Criterion):
     demand: float = 0.95  # the rate at which a metric passes
 
     order = 20
+    sentence = "The most relevant training instances have the class that the model predicted."
 
     @property
     def counts(self) -> bool:
-        """With the first precedent alone."""
+        """It counts where it looks at the first precedent alone."""
         return self.k == 1
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:

@@ -36,6 +36,7 @@ class IdenticalInstance(Criterion):
     demand: float = 0.95  # the rate at which a metric passes
 
     order = 40
+    sentence = "A training instance, asked about as a case, finds itself."
 
     def __post_init__(self) -> None:
         if self.most < 1:

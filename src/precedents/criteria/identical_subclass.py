@@ -37,14 +37,18 @@ class IdenticalSubclass(Criterion):
 
     order = 30
     needs = ("subclasses", "retrain")
+    sentence = (
+        "Classes are merged for training; the most relevant instances should still come from the case's own "
+        "class."
+    )
 
     @property
     def counts(self) -> bool:
-        """With the first precedent alone."""
+        """It counts where it looks at the first precedent alone."""
         return self.k == 1
 
     def inapplicable(self, trial: Trial) -> str | None:
-        """Without subclass labels, where no model can be trained on merged classes."""
+        """The reason why there are no subclasses: no labels of them, and no model of merged classes."""
         return None if trial.subclasses is not None else trial.unmergeable
 
     def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:

@@ -42,6 +42,11 @@ class ModelRandomization(Criterion):
 
     better = "zero"
     order = 10
+    sentence = (
+        "A metric that looks at the model ranks the training set otherwise once the model's parameters are "
+        "drawn at random. The rank correlation of the two should be near 0; 1 means that the model is not "
+        "looked at."
+    )
 
     def __post_init__(self) -> None:
         if self.label not in get_args(Label):
@@ -50,7 +55,7 @@ class ModelRandomization(Criterion):
             raise InputError(f"draws is {self.draws}. Draw at least one random model.")
 
     def variants(self, k: int) -> Sequence[Criterion]:
-        """With each model's own prediction, and with the trained model's for both."""
+        """Each model explains its own prediction, and both the trained model's."""
         return *super().variants(k), replace(self, label="shared")
 
     def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
