@@ -12,7 +12,7 @@ import torch
 
 from precedents import CRITERIA, METRICS, Result, Trial, judge
 from precedents.criteria._criterion import Better, Criterion
-from precedents.criteria._judgement import Inapplicable, in_order
+from precedents.criteria._judgement import Inapplicable, default_criteria
 from precedents.criteria._verdict import Verdict
 from precedents.registry import written
 
@@ -108,7 +108,9 @@ def test_an_audit_runs_it_and_its_variants(name, trial) -> None:
     assert variants[0] == criterion
     assert {type(each) for each in variants} == {type(criterion)}
     assert [CRITERIA.read(written(each)) for each in variants] == list(variants)
-    assert [each for each in in_order(trial, 7).values() if type(each) is type(criterion)] == list(variants)
+    assert [each for each in default_criteria(trial, 7).values() if type(each) is type(criterion)] == list(
+        variants
+    )
 
 
 @each
@@ -124,7 +126,7 @@ def test_what_it_needs_is_of_a_trial_and_without_it_there_is_a_reason(name, tria
     assert set(criterion.needs) <= {field.name for field in fields(Trial)}
     bare = replace(trial, **dict.fromkeys(criterion.needs))
     assert criterion.is_given(bare) == (not criterion.needs)
-    assert (name in in_order(bare, 1)) == (not criterion.needs)
+    assert (name in default_criteria(bare, 1)) == (not criterion.needs)
     if criterion.needs:
         outcome = judge(bare, ["cos_x"], [name])["cos_x", name]
         assert outcome == Inapplicable(criterion.inapplicable(bare))

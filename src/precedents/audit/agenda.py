@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from precedents.audit.profile import kernel_name
 from precedents.criteria._criterion import Criterion, Judge
-from precedents.criteria._judgement import by_text, in_order
+from precedents.criteria._judgement import by_text, default_criteria
 from precedents.criteria._trial import Trial
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
@@ -39,7 +39,7 @@ class Agenda:
         given = list(METRICS) if metrics is None else metrics
         wanted = [given] if isinstance(given, (str, Metric)) else given
         chosen = {name_of(each): each for each in map(metric_of, wanted)}
-        named = in_order(trial, k) if criteria is None else by_text(criteria)
+        named = default_criteria(trial, k) if criteria is None else by_text(criteria)
         if not chosen or not named:
             raise InputError(
                 "There is nothing to audit. Name at least one metric and one criterion, or neither."

@@ -53,7 +53,7 @@ class Criterion(ABC):
 
     def inapplicable(self, trial: Trial) -> str | None:
         """The reason why no metric has a result on this trial; none if it applies."""
-        return None if self.is_given(trial) else f"Neither {' nor '.join(self.needs)} was given."
+        return None if self.is_given(trial) else f"Not given: {' or '.join(self.needs)}."
 
     def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
         """How dear it is: how many cases it compares with the training set, by model and by kind of cases.

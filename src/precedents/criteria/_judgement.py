@@ -91,7 +91,7 @@ def by_text(criteria: "str | Iterable[str | Criterion | Judge]") -> dict[str, Cr
     return {written(each): each for each in named}
 
 
-def in_order(trial: Trial, k: int) -> dict[str, Criterion]:
+def default_criteria(trial: Trial, k: int) -> dict[str, Criterion]:
     """What an audit of this trial runs when no criteria are named: all that have what they need, in order.
 
     `k` is how many precedents the audit looks at.

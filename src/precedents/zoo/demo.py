@@ -9,7 +9,7 @@ from time import monotonic
 
 from rich.console import Console
 
-from precedents.criteria._judgement import in_order, judge
+from precedents.criteria._judgement import default_criteria, judge
 from precedents.criteria._trial import Trial
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation
@@ -48,7 +48,7 @@ def shown(run: Run, cases: int, name: Path, out: Console) -> None:
     out.print(f"The cases really are {truth}: the right predictions come first.")
     explanation.plot().savefig(name.with_suffix(".png"), dpi=150)
     name.with_suffix(".html").write_text(explanation.to_html(), encoding="utf-8")
-    judgement = judge(trial, criteria=in_order(trial, K).values())
+    judgement = judge(trial, criteria=default_criteria(trial, K).values())
     out.print(judgement)
     judgement.to_frame().to_csv(name.with_suffix(".csv"), index=False)
 
