@@ -1,32 +1,18 @@
 """An audit as the values that the report page shows."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from precedents.audit.audit import Audit, Case
+from precedents.audit.audit import Audit
+from precedents.audit.instances import HUBS, Case
 from precedents.audit.profile import Profile
-from precedents.criteria._judgement import Inapplicable
+from precedents.criteria._judgement import Inapplicable, described
 from precedents.criteria._result import Result
 from precedents.views.instance import Cell, Shown, scores
 from precedents.views.report import Example, Hub, Report, ReportRow
 
-HUBS = 3  # that are shown of each metric
-MEANING = {  # of criteria, by name
-    "model_randomization": (
-        "A metric that looks at the model ranks the training set otherwise once the model's parameters are "
-        "drawn at random. The rank correlation of the two should be near 0; 1 means that the model is not "
-        "looked at."
-    ),
-    "identical_class": "The most relevant training instances have the class that the model predicted.",
-    "identical_subclass": (
-        "Classes are merged for training; the most relevant instances should still come from the case's own "
-        "class."
-    ),
-    "identical_instance": "A training instance, asked about as a case, finds itself.",
-}
-
 
 def report(audit: Audit, command: str) -> Report:
-    """Values by metric where there are some."""
+    """What the report page shows of an audit; `command` is what reproduces it."""
     outcomes = audit.judgement.outcomes
     profiles = {name: each for name, each in audit.profiles.items() if isinstance(each, Profile)}
     return Report(
@@ -47,32 +33,15 @@ def report(audit: Audit, command: str) -> Report:
         command=command,
         spread=audit.spread,
         null=_null([each for each in outcomes.values() if isinstance(each, Result)]),
-        better=_better(criterion for _, criterion in outcomes),
-        meaning=_meaning(criterion for _, criterion in outcomes),
+        better={criterion: described(criterion).better for criterion in audit.criteria},
+        meaning={criterion: described(criterion).sentence for criterion in audit.criteria},
     )
-
-
-def _better(criteria: Iterable[str]) -> dict[str, str]:
-    """The criteria, by their texts, for which "zero" is best; for the others higher is better."""
-    return {each: "zero" for each in criteria if each.partition("(")[0] == "model_randomization"}
-
-
-def _meaning(criteria: Iterable[str]) -> dict[str, str]:
-    """By the texts of criteria, what each asks of a metric."""
-    names = {each: each.partition("(")[0] for each in criteria}
-    return {each: MEANING[name] for each, name in names.items() if name in MEANING}
 
 
 def _null(results: list[Result]) -> float | None:
     """Half the interval around zero within which correlations of independent rankings fall, the wider one."""
     halves = [value for each in results for name, value in each.notes.items() if name.startswith("null")]
     return max(halves, default=None)
-
-
-def shown_instances(profiles: list[Profile]) -> list[int]:
-    """The training instances whose pictures the page shows."""
-    offered = {each.index for profile in profiles for case in profile.examples for each in case}
-    return sorted(offered | {first.index for profile in profiles for first in profile.firsts[:HUBS]})
 
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> ReportRow:
