@@ -78,7 +78,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         first, heading, more = rest.partition("## ")
         return "\n".join([title, first, metric_card(name), heading + more, "", _published(name)])
     if folder == "criteria" and name in CRITERIA.names():
-        return "\n".join([title, "", f"*{CRITERIA.meaning(name)}*", rest, "", _settings("criteria", name)])
+        return "\n".join([title, "", f"*{CRITERIA.meaning(name)}*", rest, "", _settings(CRITERIA, name)])
     if folder == "parts" and name in AXES:
         return _with_settings(markdown, name)
     if page.file.src_uri == "peers.md":
@@ -209,18 +209,18 @@ def _with_settings(markdown: str, axis: str) -> str:
         raise PluginError(f"docs/parts/{axis}.md describes {', '.join(sorted(unknown))}, which is no part.")
     markdown = re.sub(r"^## `(\w+)`$", r"## `\1` { #\1 }", markdown, flags=re.MULTILINE)
     head, *rest = re.split(r"(?=^## )", markdown, flags=re.MULTILINE)
-    rest = [f"{section}\n{_settings(axis, name)}\n" for section, name in zip(rest, described, strict=True)]
+    rest = [f"{section}\n{_settings(AXES[axis], name)}\n" for section, name in zip(rest, described, strict=True)]
     new = [
-        f"## `{name}` {{ #{name} }}\n\n{AXES[axis].meaning(name)}\n\n{_settings(axis, name)}\n"
+        f"## `{name}` {{ #{name} }}\n\n{AXES[axis].meaning(name)}\n\n{_settings(AXES[axis], name)}\n"
         for name in AXES[axis].names()
         if name not in described
     ]
     return "\n".join([head, *rest, *new])
 
 
-def _settings(folder: str, name: str) -> str:
+def _settings(registry: Registry[Any], name: str) -> str:
     """The settings that a file's dataclass has, with their defaults and comments."""
-    tree = (ROOT / "src/precedents" / folder / f"{name}.py").read_text(encoding="utf-8")
+    tree = (Path(registry.folder.__path__[0]) / f"{name}.py").read_text(encoding="utf-8")
     value = ast.parse(tree).body[-1]
     if not isinstance(value, ast.Assign) or not isinstance(value.value, ast.Call):
         return ""
