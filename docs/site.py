@@ -209,7 +209,9 @@ def _with_settings(markdown: str, axis: str) -> str:
         raise PluginError(f"docs/parts/{axis}.md describes {', '.join(sorted(unknown))}, which is no part.")
     markdown = re.sub(r"^## `(\w+)`$", r"## `\1` { #\1 }", markdown, flags=re.MULTILINE)
     head, *rest = re.split(r"(?=^## )", markdown, flags=re.MULTILINE)
-    rest = [f"{section}\n{_settings(AXES[axis], name)}\n" for section, name in zip(rest, described, strict=True)]
+    rest = [
+        f"{section}\n{_settings(AXES[axis], name)}\n" for section, name in zip(rest, described, strict=True)
+    ]
     new = [
         f"## `{name}` {{ #{name} }}\n\n{AXES[axis].meaning(name)}\n\n{_settings(AXES[axis], name)}\n"
         for name in AXES[axis].names()
