@@ -201,12 +201,12 @@ def test_the_rooms_have_the_files_that_are_named() -> None:
             assert place.is_dir() or place.with_suffix(".py").exists(), place
 
 
-def test_reading_takes_as_long_as_the_page_says() -> None:
+def test_reading_takes_as_long_as_the_page_says_to_a_minute() -> None:
     rows = table(section("Reading the heart"))[1:]
     assert len(rows) > 8
     for place, minutes, _ in rows:
         lines = sum(map(lines_of_code, files(place.strip("`"))))
-        assert int(minutes) == -(-lines // LINES_A_MINUTE), (place, lines)
+        assert abs(int(minutes) - -(-lines // LINES_A_MINUTE)) <= 1, (place, lines)
 
 
 def test_the_picture_of_a_call_names_what_is_there() -> None:
