@@ -1,12 +1,19 @@
-"""The public names. The package imports them from here when the first of them is asked for."""
+"""The public names. The package imports them from here when the first of them is asked for.
 
+For who explains and audits: Explainer, audit and what they give. For who adds a part: what a similarity, a
+feature map, a preconditioner, a criterion, a layer rule or an adapter is given and gives.
+"""
+
+from precedents.adapters._adapter import Adapter
+from precedents.adapters._subject import Subject
 from precedents.audit.audit import Audit
 from precedents.audit.front_door import audit
 from precedents.classifier.classifier import Classifier
+from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import CRITERIA, Judgement, judge
-from precedents.criteria._result import Result
+from precedents.criteria._result import Result, rate
 from precedents.criteria._trial import Trial
-from precedents.data.examples import Examples
+from precedents.data.examples import Batch, Examples
 from precedents.errors import (
     BudgetError,
     DataFileError,
@@ -23,13 +30,21 @@ from precedents.errors import (
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
+from precedents.gradients.factors import Dense, Lookup, Outer
+from precedents.gradients.layers._rule import Rule
+from precedents.gradients.rows import Rows
+from precedents.metrics.kernel import Kernel
 from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric
 from precedents.metrics.names import ALIASES
 from precedents.metrics.paper import METRICS, metric
+from precedents.metrics.preconditioners._inverse import Description, Inverse, Preconditioner
 from precedents.metrics.preconditioners.fisher import InverseFisher
 from precedents.metrics.preconditioners.hessian import InverseHessian
+from precedents.metrics.ranking import TopK, top_k
 from precedents.metrics.relevance import Relevance
+from precedents.metrics.vectors import Question, Vectors
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.cost import Cost, Estimate
 from precedents.views.render import images, tables, texts
 
 __all__ = [
@@ -39,36 +54,56 @@ __all__ = [
     "METRICS",
     "PRECONDITIONERS",
     "SIMILARITIES",
+    "Adapter",
     "Audit",
+    "Batch",
     "BudgetError",
     "Classifier",
+    "Cost",
+    "Criterion",
     "DataFileError",
+    "Dense",
+    "Description",
+    "Estimate",
     "Examples",
     "Explainer",
     "Explanation",
     "FormatError",
     "IndefiniteKernelError",
     "InputError",
+    "Inverse",
     "InverseFisher",
     "InverseHessian",
     "Judgement",
+    "Kernel",
+    "Lookup",
     "Metric",
     "MissingExtraError",
     "NotApplicable",
     "NumericalError",
+    "Outer",
     "Precedent",
     "PrecedentsError",
+    "Preconditioner",
+    "Question",
     "Relevance",
     "Result",
+    "Rows",
+    "Rule",
     "StaleError",
     "StoreError",
+    "Subject",
+    "TopK",
     "Trial",
     "UnknownNameError",
+    "Vectors",
     "Workspace",
     "audit",
     "images",
     "judge",
     "metric",
+    "rate",
     "tables",
     "texts",
+    "top_k",
 ]
