@@ -1,8 +1,8 @@
 """The pages of the documentation site that are made and not written; mkdocs calls the functions `on_...`.
 
-Made from the code, so that they cannot drift from it: the card of every metric and criterion, a section for
-every part that the pages of parts do not describe, the API, the examples (from their cells), the list of
-decisions, and the project's own pages from beside the README.
+Made from the code, so that they cannot drift from it: the card of every metric and criterion, a page for every
+criterion and a section for every part that the pages do not describe, the API, the examples (from their
+cells), the list of decisions, and the project's own pages from beside the README.
 """
 
 import ast
@@ -17,6 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from precedents import criteria
+from precedents.cli.metrics import parts_of
 from precedents.metrics import features, preconditioners, similarities
 from precedents.metrics.names import ALIASES, FORMS
 from precedents.registry import Registry
@@ -120,6 +121,7 @@ def _made() -> dict[str, str]:
         **dict(_examples()),
         "metrics/index.md": _metrics(),
         "criteria/index.md": _criteria(),
+        **{f"criteria/{name}.md": _undescribed(name) for name in CRITERIA.names() if not _described(name)},
         "decisions/index.md": _decisions(),
         "api.md": _api(),
     }
@@ -131,15 +133,19 @@ def _moved(text: str) -> str:
     return re.sub(r"\]\((\w+)\.md\)", lambda found: f"]({found[1].lower()}.md)", text)
 
 
-def parts_of(form: str) -> dict[str, str]:
+def by_axis(form: str) -> dict[str, str]:
     """The parts of a metric by axis, from its text."""
-    similarity, chosen, preconditioner = (*re.split("[:/]", re.sub(r"\(.*\)", "", form)), "")[:3]
-    return {"features": chosen, "preconditioners": preconditioner or "identity", "similarities": similarity}
+    parts = parts_of(form)
+    return {
+        "features": parts["features"],
+        "preconditioners": parts["preconditioner"] or "identity",
+        "similarities": parts["similarity"],
+    }
 
 
 def metric_card(name: str) -> str:
     """What follows from the parts of a metric: its formula, its names, its cost."""
-    parts = parts_of(FORMS[name])
+    parts = by_axis(FORMS[name])
     phi, m = SYMBOLS[parts["features"]], SYMBOLS.get(parts["preconditioners"])
     formula = (UNDER if m else PLAIN)[parts["similarities"]].format(phi, m)
     names = [f"`{name}`", *(f"`{alias.upper()}`" for alias, known in ALIASES.items() if known == name)]
@@ -222,17 +228,30 @@ def _with_settings(markdown: str, axis: str) -> str:
 
 def _settings(registry: Registry[Any], name: str) -> str:
     """The settings that a file's dataclass has, with their defaults and comments."""
-    tree = (Path(registry.folder.__path__[0]) / f"{name}.py").read_text(encoding="utf-8")
-    value = ast.parse(tree).body[-1]
+    source = registry.source(name)
+    *body, value = ast.parse(source).body
     if not isinstance(value, ast.Assign) or not isinstance(value.value, ast.Call):
         return ""
     kind = ast.unparse(value.value.func)
-    lines = tree.partition(f"class {kind}")[2].partition("\n    def ")[0]
-    rows = re.findall(r"^    (\w+): .+? = (.+?)(?:  # (.*))?$", lines, flags=re.MULTILINE)
-    if not rows:
+    fields = [
+        node
+        for made in body
+        if isinstance(made, ast.ClassDef) and made.name == kind
+        for node in made.body
+        if isinstance(node, ast.AnnAssign) and node.value and "ClassVar" not in ast.unparse(node.annotation)
+    ]
+    if not fields:
         return ""
-    table = [f"| `{setting}` | `{default}` | {comment} |" for setting, default, comment in rows]
+    table = [f"| `{ast.unparse(node.target)}` | {_default(source, node)} |" for node in fields]
     return "\n".join(["| setting | without it | |", "|---|---|---|", *table, ""])
+
+
+def _default(source: str, setting: ast.AnnAssign) -> str:
+    """What a setting is without being said, and the comment beside it."""
+    assert setting.value is not None
+    assert setting.end_lineno is not None
+    comment = source.splitlines()[setting.end_lineno - 1].partition("  # ")[2]
+    return f"`{ast.get_source_segment(source, setting.value)}` | {comment}"
 
 
 def _metrics() -> str:
@@ -249,6 +268,18 @@ def _criteria() -> str:
     rows = [f"| [`{n}`]({n}.md) | {CRITERIA.meaning(n).partition(': ')[2]} |" for n in CRITERIA.names()]
     text = (DOCS / "criteria" / "_index.md").read_text(encoding="utf-8")
     return "\n".join([text, "| criterion | what a believable metric does |", "|---|---|", *rows, ""])
+
+
+def _described(name: str) -> bool:
+    return _written(f"criteria/{name}.md")
+
+
+def _undescribed(name: str) -> str:
+    """The page of a criterion that has none: what it says of itself, besides its meaning and its settings."""
+    criterion = CRITERIA.get(name)
+    better = {"higher": "Higher is better.", "zero": "Zero is best."}[criterion.better]
+    needs = " or ".join(f"`{need}`" for need in criterion.needs)
+    return "\n".join([f"# {name}", "", f"{better} It needs {needs}." if needs else better, ""])
 
 
 def _decisions() -> str:

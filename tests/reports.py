@@ -7,10 +7,11 @@ import numpy as np
 from precedents import Explainer, Trial, judge
 from precedents.criteria._judgement import Inapplicable
 from precedents.metrics.paper import metric
-from precedents.views.gallery import Cell
-from precedents.views.report import Example, Hub, Report, Row
+from precedents.views.instance import Cell
+from precedents.views.report import Example, Hub, Report, ReportRow
 
 METRICS = ("cos_grad", "dot_grad", "l2_x", "cos_last", "dot_fisher")
+MEANING = {"identical_class": "The first have the predicted class.", "model_randomization": "It is near 0."}
 RUN = "window.hacked = true"
 HOSTILE = (
     f"<script>{RUN}</script>"
@@ -29,10 +30,10 @@ def real(trial: Trial) -> Report:
     rows, values = [], {}
     for key, outcome in judgement.outcomes.items():
         if isinstance(outcome, Inapplicable):
-            rows.append(Row(*key, None, None, None, None, "not applicable", outcome.reason))
+            rows.append(ReportRow(*key, None, None, None, None, "not applicable", outcome.reason))
             continue
         numbers = outcome.mean, outcome.low, outcome.high, outcome.chance
-        rows.append(Row(*key, *numbers, outcome.verdict, ""))
+        rows.append(ReportRow(*key, *numbers, outcome.verdict, ""))
         values[key] = outcome.values.tolist()
     cases = trial.cases.take(range(2)).inputs
     model, train = trial.workspace.classifier, trial.workspace.train
@@ -57,6 +58,8 @@ def real(trial: Trial) -> Report:
         facts={"cases": "12"},
         command="precedents audit run",
         null=0.2,
+        better={"model_randomization": "zero"},
+        meaning=MEANING,
     )
 
 
@@ -82,6 +85,8 @@ def hostile(of: Report, bad: str = HOSTILE) -> Report:
         costs={named[name]: v for name, v in of.costs.items()},
         facts={bad: bad},
         command=bad,
+        better={f"{criterion}{bad}": best for criterion, best in of.better.items()},
+        meaning={f"{criterion}{bad}": f"{said} {bad}" for criterion, said in of.meaning.items()},
     )
 
 
@@ -100,11 +105,15 @@ def large() -> Report:
         return [cells[i] for i in random.choice(len(cells), count, replace=False)]
 
     rows = [
-        Row(*key, mean, mean - 0.05, mean + 0.05, 0.1, ("passed", "weak", "failed")[i % 3], "reason " * 10)
+        ReportRow(
+            *key, mean, mean - 0.05, mean + 0.05, 0.1, ("passed", "weak", "failed")[i % 3], "reason " * 10
+        )
         for i, (key, mean) in enumerate(means.items())
     ]
     rows[40:] = [
-        Row(row.metric, row.criterion, None, None, None, None, "not applicable", "It has no hidden layer.")
+        ReportRow(
+            row.metric, row.criterion, None, None, None, None, "not applicable", "It has no hidden layer."
+        )
         if row.metric.endswith("5")
         else row
         for row in rows[40:]

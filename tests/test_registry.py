@@ -1,5 +1,8 @@
+import sys
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -7,7 +10,7 @@ from precedents import CRITERIA, FEATURES, PRECONDITIONERS, SIMILARITIES, InputE
 from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.model_randomization import ModelRandomization
 from precedents.metrics.preconditioners.hessian import InverseHessian, hessian
-from precedents.registry import written
+from precedents.registry import Call, Registry, listed, written
 
 
 @pytest.mark.parametrize(
@@ -98,6 +101,67 @@ def test_a_setting_of_the_wrong_type_is_refused_with_an_example() -> None:
 def test_a_function_has_no_settings() -> None:
     with pytest.raises(UnknownNameError, match=r"No setting of similarity dot is named 'p'"):
         SIMILARITIES.read("dot(p=2)")
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("gc", Call("gc")),
+        (" hessian () ", Call("hessian")),
+        ("identical_class( k = 10 ,demand=0.9 )", Call("identical_class", {"k": "10", "demand": "0.9"})),
+        ("identical_class(10)", Call("identical_class", {"10": ""})),
+        ("two words", None),
+        ("hessian(", None),
+    ],
+)
+def test_a_call_is_a_name_and_its_settings(text, call) -> None:
+    assert Call.read(text) == call
+    assert call is None or Call.read(str(call)) == call
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", []),
+        ("gc", ["gc"]),
+        (" gc , ,cos_x,", ["gc", "cos_x"]),
+        ("a(k=1, n=2),b", ["a(k=1, n=2)", "b"]),
+    ],
+)
+def test_a_list_is_split_at_commas_outside_of_brackets(text, parts) -> None:
+    assert listed(text) == parts
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> ModuleType:
+    """A package with one file."""
+    package = tmp_path / "a_folder_of_parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "first.py").write_text('"""First: of all.\n\nMore."""\n\nfirst = object()\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    yield import_module("a_folder_of_parts")
+    for name in [name for name in sys.modules if name.startswith("a_folder_of_parts")]:
+        del sys.modules[name]
+
+
+def test_a_folder_is_read_once(folder) -> None:
+    registry = Registry("part", folder)
+    assert registry.names() == ["first"]
+    found = registry.get("first")
+    (Path(folder.__path__[0]) / "second.py").write_text("second = 2\n")
+    registry.names().append("third")
+    assert registry.names() == ["first"]
+    del sys.modules["a_folder_of_parts.first"]
+    assert registry.get("first") is found
+    assert Registry("part", folder).names() == ["first", "second"]
+
+
+def test_a_source_is_read_without_importing_it(folder) -> None:
+    registry = Registry("part", folder)
+    assert registry.source("first").endswith("first = object()\n")
+    assert registry.meaning("first") == "First: of all."
+    assert "a_folder_of_parts.first" not in sys.modules
 
 
 @dataclass(frozen=True)

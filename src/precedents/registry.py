@@ -1,15 +1,17 @@
 """A folder is a registry: the file `name.py` defines the object called `name`.
 
 Values that carry settings are written as `name(setting=value)`, with the settings that differ from
-the ones in the file; `read` and `written` are each other's inverse.
+the ones in the file; `read` and `written` are each other's inverse. `Call` is the one parser of such texts.
 """
 
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from importlib.abc import InspectLoader
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import ModuleType
@@ -23,48 +25,97 @@ CALL = re.compile(r"(?P<name>\w+)\s*(?:\((?P<settings>[^()]*)\))?")
 
 
 @dataclass(frozen=True)
+class Call:
+    """The text `name(setting=value, ...)` as a name and its settings, whose values stay texts.
+
+    >>> Call.read("identical_class(k=10, demand=0.9)")
+    Call(name='identical_class', settings={'k': '10', 'demand': '0.9'})
+    >>> str(Call("identical_class", {"k": 10}))
+    'identical_class(k=10)'
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> "Call | None":
+        """The call that `text` writes; none where it writes no call, as `two words` or `a(b` do."""
+        found = CALL.fullmatch(text.strip())
+        if found is None:
+            return None
+        settings = found["settings"].split(",") if found["settings"] else []
+        pairs = (setting.partition("=") for setting in settings)
+        return cls(found["name"], {key.strip(): value.strip() for key, _, value in pairs})
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        return f"{self.name}({settings})" if settings else self.name
+
+
+def listed(text: str) -> list[str]:
+    """The texts of a list with commas between; commas within brackets do not separate.
+
+    >>> listed("gc, identical_class(k=10, demand=0.9)")
+    ['gc', 'identical_class(k=10, demand=0.9)']
+    """
+    parts = (part.strip() for part in re.split(r",(?![^()]*\))", text))
+    return [part for part in parts if part]
+
+
+@dataclass(frozen=True)
 class Registry(Generic[T]):
-    """The objects that the files of a folder define."""
+    """The objects that the files of a folder define; the folder is read once.
+
+    `kind` is what one of them is called in messages, `folder` the package whose files they are.
+    """
 
     kind: str
     folder: ModuleType
+    _found: dict[str, T] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def names(self) -> list[str]:
-        """The names of all files in the folder that do not begin with an underscore."""
+    @cached_property
+    def _names(self) -> list[str]:
         found = (module.name for module in iter_modules(self.folder.__path__))
         return sorted(name for name in found if not name.startswith("_"))
 
+    def names(self) -> list[str]:
+        """The names of all files in the folder that do not begin with an underscore."""
+        return list(self._names)
+
     def known(self, name: str) -> str:
         """The name, if it is one; an unknown name lists the known ones."""
-        if name not in self.names():
+        if name not in self._names:
             raise UnknownNameError(self.kind, name, self.names())
         return name
 
     def get(self, name: str) -> T:
-        """The object called `name`."""
-        self.known(name)
-        return cast("T", getattr(import_module(f"{self.folder.__name__}.{name}"), name))
+        """The object called `name`, imported the first time that it is asked for."""
+        if name not in self._found:
+            module = import_module(f"{self.folder.__name__}.{self.known(name)}")
+            self._found[name] = getattr(module, name)
+        return self._found[name]
+
+    def source(self, name: str) -> str:
+        """The text of the file that defines `name`, read without importing it."""
+        spec = cast("ModuleSpec", find_spec(f"{self.folder.__name__}.{self.known(name)}"))
+        return cast("InspectLoader", spec.loader).get_source(spec.name) or ""
 
     def meaning(self, name: str) -> str:
         """The first line of the file's docstring, read without importing the file."""
-        spec = find_spec(f"{self.folder.__name__}.{self.known(name)}")
-        assert spec is not None
-        source = cast("InspectLoader", spec.loader).get_source(spec.name) or ""
-        return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+        return (ast.get_docstring(ast.parse(self.source(name))) or "").partition("\n")[0]
 
     def read(self, text: str) -> T:
         """The object that `text` writes: `name` or `name(setting=value, ...)`."""
-        call = CALL.fullmatch(text.strip())
+        call = Call.read(text)
         if call is None:
             raise InputError(f"{text!r} is no {self.kind}. Write name or name(setting=value).")
-        value = self.get(call["name"])
-        return self._set(value, call["settings"]) if call["settings"] else value
+        value = self.get(call.name)
+        return self._set(value, call.settings) if call.settings else value
 
-    def _set(self, value: T, settings: str) -> T:
+    def _set(self, value: T, settings: Mapping[str, str]) -> T:
         known = _settings(value)
         given = {}
-        for setting in settings.split(","):
-            key, _, text = (part.strip() for part in setting.partition("="))
+        for key, text in settings.items():
             if key not in known:
                 raise UnknownNameError(f"setting of {self.kind} {written(value)}", key, known)
             given[key] = _parsed(text, like=known[key], setting=key)
@@ -76,10 +127,9 @@ def written(value: object) -> str:
     if not is_dataclass(value):
         return str(getattr(value, "__name__", value))
     kind: Any = type(value)
-    name = kind.__module__.rpartition(".")[2]
     defaults = _settings(kind())
-    changed = [f"{k}={v}" for k, v in _settings(value).items() if v != defaults[k]]
-    return f"{name}({', '.join(changed)})" if changed else name
+    changed = {key: own for key, own in _settings(value).items() if own != defaults[key]}
+    return str(Call(kind.__module__.rpartition(".")[2], changed))
 
 
 def _settings(value: object) -> Mapping[str, Any]:

@@ -192,7 +192,7 @@ def test_costs_are_measured_for_what_has_a_result(linear_audit) -> None:
 
 def test_rate_is_the_least_of_the_first_precedents(whole) -> None:
     both = [whole["cos_grad", name].mean for name in ("identical_class", "identical_subclass")]
-    assert whole.rate("GC") == min(both)
+    assert whole.rate("GC") == min(both) == Audit.from_json(whole.to_json()).rate("GC")
 
 
 def test_rate_needs_a_result(linear_audit, linear, train, test) -> None:
@@ -267,6 +267,15 @@ def test_a_report_has_all_that_was_found(whole) -> None:
     assert all(hub.share > 1 / 12 for hub in report.hubs)
 
 
+def test_a_report_knows_of_every_criterion_what_it_asks_and_where_zero_is_best(whole) -> None:
+    report = whole.report()
+    criteria = {row.criterion for row in report.rows}
+    zero = {"model_randomization", "model_randomization(label=shared)"}
+    assert {each for each in criteria if report.better.get(each) == "zero"} == zero
+    assert set(report.meaning) == criteria
+    assert all(text.endswith(".") for text in report.meaning.values())
+
+
 def test_the_gallery_shows_right_and_wrong_predictions_by_every_metric(
     whole, model, train, cases, test
 ) -> None:
@@ -284,15 +293,15 @@ def test_the_gallery_shows_right_and_wrong_predictions_by_every_metric(
         cells = example.strips["cos_grad"]
         assert [cell.title.split()[0] for cell in cells] == [f"#{p.index}" for p in top]
         assert [cell.agrees for cell in cells] == [p.agrees for p in top]
-        assert cells[0].picture["x0"] == float(train[0][top[0].index][0])
-        assert example.case.picture["x0"] == float(cases[case.index][0])
+        assert cells[0].shown["x0"] == float(train[0][top[0].index][0])
+        assert example.case.shown["x0"] == float(cases[case.index][0])
 
 
 def test_the_users_render_makes_the_pictures(linear, train, test) -> None:
     found = audit(linear, train, test, metrics=["dot_x"], k=1, render=lambda x: f"point {float(x[0]):.3f}")
     example = found.report().examples[0]
-    assert example.case.picture == f"point {float(test[0][found.examples[0].index][0]):.3f}"
-    assert all(cell.picture.startswith("point") for cell in example.strips["dot_x"])
+    assert example.case.shown == f"point {float(test[0][found.examples[0].index][0]):.3f}"
+    assert all(cell.shown.startswith("point") for cell in example.strips["dot_x"])
 
 
 def test_a_report_compares_columns_in_standard_deviations_of_the_training_set(linear, train, test) -> None:
@@ -305,7 +314,7 @@ def test_a_report_compares_columns_in_standard_deviations_of_the_training_set(li
 
 def test_an_audit_that_was_read_has_a_report_without_pictures(linear_audit) -> None:
     report = Audit.from_json(linear_audit.to_json()).report()
-    assert report.examples[0].case.picture == "(not kept with the audit)"
+    assert report.examples[0].case.shown == "(not kept with the audit)"
     assert report.rows == linear_audit.report().rows
 
 

@@ -1,12 +1,13 @@
 from conftest import retrained
 
 from precedents import METRICS, Trial
-from precedents.audit.estimate import _rounds, estimate
+from precedents.audit.agenda import Agenda
+from precedents.audit.estimate import compared, estimate
 from precedents.criteria._judgement import CRITERIA
 
 
 def rounds(trial: Trial, *texts: str) -> dict[tuple[str, str], int]:
-    return _rounds(trial, {text: CRITERIA.read(text) for text in texts})
+    return compared(trial, [CRITERIA.read(text) for text in texts])
 
 
 def test_every_model_and_set_of_cases_is_counted_once(trial) -> None:
@@ -21,8 +22,9 @@ def test_every_model_and_set_of_cases_is_counted_once(trial) -> None:
 
 
 def test_more_metrics_and_criteria_cost_more(model, train, test) -> None:
-    little = estimate(model, train, test, metrics=["gc"], criteria=["identical_class"])
-    much = estimate(model, train, test, retrain=retrained)
+    trial = Trial.of(model, train, test, retrain=retrained)
+    little = estimate(Agenda.of(trial, ["gc"], ["identical_class"]))
+    much = estimate(Agenda.of(trial))
     assert 0 < little.seconds < much.seconds
     assert 0 < little.memory <= much.memory
     assert 0 < little.disk < much.disk
@@ -30,4 +32,4 @@ def test_more_metrics_and_criteria_cost_more(model, train, test) -> None:
 
 def test_a_metric_without_meaning_costs_nothing(linear, train, test) -> None:
     hidden = [name for name in METRICS if name.endswith(("last", "all"))]
-    assert estimate(linear, train, test, metrics=hidden).seconds == 0
+    assert estimate(Agenda.of(Trial.of(linear, train, test), hidden)).seconds == 0

@@ -3,9 +3,19 @@ import torch
 from precedents import Result
 from precedents.audit.profile import Profile
 from precedents.audit.recommendation import recommend
+from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, Judgement
 
 CRITERIA = ("model_randomization", "identical_class")
+
+
+class Nearness(Criterion):
+    """A criterion of the user's own, which is best at zero."""
+
+    better = "zero"
+
+    def __call__(self, trial, metric) -> Result:
+        raise AssertionError("Its results are here already.")
 
 
 def result(criterion: str, value: float, verdict: str) -> Result:
@@ -82,3 +92,13 @@ def test_measured_times_do_not_change_what_is_said_without_a_limit() -> None:
 
 def test_without_any_result_nothing_is_recommended() -> None:
     assert recommended(a=None).sentences == ["No metric has a result on this model."]
+
+
+def test_only_what_is_better_when_higher_is_a_success_rate() -> None:
+    values = {"identical_class": 0.9, "nearness": 0.0, "of_yesterday": 0.6}
+    outcomes = {("a", name): result(name, value, "passed") for name, value in values.items()}
+    profiles = {"a": Profile("inputs", 1.0, [], [], [], 1)}
+    own = recommend(Judgement(outcomes, {"nearness": Nearness()}), profiles, {"a": 1.0}, None)
+    assert own.sentences[-1] == "The mean of its success rates is 0.750."
+    unknown = recommend(Judgement(outcomes), profiles, {"a": 1.0}, None)
+    assert unknown.sentences[-1] == "The mean of its success rates is 0.500."

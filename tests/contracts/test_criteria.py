@@ -1,14 +1,19 @@
-"""A criterion gives one number per case, a mean within its interval, a chance level and a verdict."""
+"""A criterion gives one number per case, a mean within its interval, a chance level and a verdict.
 
-from dataclasses import is_dataclass
+And it says of itself which way is better, what an audit runs of it, what it needs and how dear it is.
+"""
+
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from typing import get_args
 
 import pytest
 import torch
 
-from precedents import CRITERIA, METRICS, Result
-from precedents.criteria._result import Verdict
+from precedents import CRITERIA, METRICS, Result, Trial, judge
+from precedents.criteria._criterion import Better, Criterion
+from precedents.criteria._judgement import Inapplicable, default_criteria
+from precedents.criteria._verdict import Verdict
 from precedents.registry import written
 
 each = pytest.mark.parametrize("name", CRITERIA.names())
@@ -84,3 +89,58 @@ def test_it_is_the_same_at_every_call(name, metric, result, trial) -> None:
         result.chance,
         result.verdict,
     )
+
+
+@each
+def test_it_says_which_way_is_better_and_where_it_stands(name) -> None:
+    criterion = CRITERIA.get(name)
+    assert isinstance(criterion, Criterion)
+    assert criterion.better in get_args(Better)
+    assert isinstance(criterion.order, int)
+    assert isinstance(criterion.counts, bool)
+    assert criterion.better == "higher" or not criterion.counts  # the least rate is the worst
+
+
+@each
+def test_an_audit_runs_it_and_its_variants(name, trial) -> None:
+    criterion = CRITERIA.get(name)
+    variants = criterion.variants(k=7)
+    assert variants[0] == criterion
+    assert {type(each) for each in variants} == {type(criterion)}
+    assert [CRITERIA.read(written(each)) for each in variants] == list(variants)
+    assert [each for each in default_criteria(trial, 7).values() if type(each) is type(criterion)] == list(
+        variants
+    )
+
+
+@each
+def test_it_applies_to_a_trial_with_all_that_it_needs(name, trial) -> None:
+    criterion = CRITERIA.get(name)
+    assert criterion.is_given(trial)
+    assert criterion.inapplicable(trial) is None
+
+
+@each
+def test_what_it_needs_is_of_a_trial_and_without_it_there_is_a_reason(name, trial) -> None:
+    criterion = CRITERIA.get(name)
+    assert set(criterion.needs) <= {field.name for field in fields(Trial)}
+    bare = replace(trial, **dict.fromkeys(criterion.needs))
+    assert criterion.is_given(bare) == (not criterion.needs)
+    assert (name in default_criteria(bare, 1)) == (not criterion.needs)
+    if criterion.needs:
+        outcome = judge(bare, ["cos_x"], [name])["cos_x", name]
+        assert outcome == Inapplicable(criterion.inapplicable(bare))
+        assert len(outcome.reason) > 10
+
+
+@each
+def test_it_says_how_many_cases_it_compares(name, trial) -> None:
+    rounds = CRITERIA.get(name).rounds(trial)
+    assert rounds
+    assert all(count > 0 for count in rounds.values())
+    assert all(isinstance(word, str) for key in rounds for word in key)
+
+
+@each
+def test_it_says_what_it_asks_in_a_sentence(name) -> None:
+    assert CRITERIA.get(name).sentence.endswith(".")

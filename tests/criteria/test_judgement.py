@@ -3,8 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from precedents import CRITERIA, METRICS, Result, Trial, UnknownNameError, judge
-from precedents.criteria._judgement import Inapplicable
+from precedents import CRITERIA, METRICS, NotApplicable, Result, Trial, UnknownNameError, judge
+from precedents.criteria._criterion import Criterion, Unlisted
+from precedents.criteria._judgement import Inapplicable, described
 from precedents.criteria.identical_class import IdenticalClass
 
 SOME = ["cos_x", "cos_last", "cos_grad"]
@@ -116,3 +117,39 @@ def test_a_judgement_is_the_same_at_every_call(model, train, test, trial) -> Non
     for name in SOME:
         first = judge(trial, [name], ["model_randomization"])[name, "model_randomization"]
         assert first.values.tolist() == again[name, "model_randomization"].values.tolist()
+
+
+def agreeing(trial: Trial, metric) -> Result:
+    """A function that is a criterion."""
+    return IdenticalClass()(trial, metric)
+
+
+class Own(Criterion):
+    """A criterion of the user's own, which applies to nothing."""
+
+    better = "zero"
+    __name__ = "own"
+
+    def inapplicable(self, trial: Trial) -> str:
+        return "There is no moon."
+
+    def __call__(self, trial: Trial, metric) -> Result:
+        raise AssertionError("It does not apply, and is not called.")
+
+
+def test_a_function_or_a_value_of_no_file_is_a_criterion(trial) -> None:
+    found = judge(trial, ["cos_x"], [agreeing, Own()])
+    assert list(found.outcomes) == [("cos_x", "agreeing"), ("cos_x", "own")]
+    expected = IdenticalClass()(trial, METRICS["cos_x"])
+    assert found["cos_x", "agreeing"].values.tolist() == expected.values.tolist()
+    assert found["cos_x", "own"] == Inapplicable("There is no moon.")
+    assert (found.criterion("agreeing").better, found.criterion("own").better) == ("higher", "zero")
+
+
+def test_of_a_text_in_no_file_the_defaults_are_known(trial) -> None:
+    known, unknown = described("model_randomization(draws=1)"), described("a criterion of yesterday")
+    assert known == CRITERIA.read("model_randomization(draws=1)")
+    assert isinstance(unknown, Unlisted)
+    assert (unknown.better, unknown.counts, unknown.inapplicable(trial)) == ("higher", False, None)
+    with pytest.raises(NotApplicable, match="No criterion is named a criterion of yesterday"):
+        unknown(trial, METRICS["cos_x"])

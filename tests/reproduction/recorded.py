@@ -9,7 +9,7 @@ import numpy as np
 
 from precedents.metrics.names import FORMS
 from precedents.reproduction.published import published
-from precedents.views.shown import as_png
+from precedents.views.instance import as_png
 
 SETTINGS = ("mnist/cnn", "vehicle/logreg", "digits/logreg")
 REPEATS = 3

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precedents.views import figures
-from precedents.views.figures import COLUMN, PAGE, broken
+from precedents.views.figures import COLUMN, PAGE
+from precedents.views.panels import NOTHING, broken
 
 METRICS = ["cos_grad", "dot_if", "cosine:gradient/fisher(damping=0.01)", "$x^2$ <b>"]
 LAWS = ["identical_class", "identical_class(k=10)", "identical_subclass(k=10)"]
@@ -98,7 +99,7 @@ def test_letters_are_legible_and_inside(name) -> None:
 
 @pytest.mark.parametrize("name", [name for name in DRAWN if name.endswith("none")])
 def test_without_values_a_figure_says_so(name) -> None:
-    assert figures.NOTHING in texts(DRAWN[name](PAGE))
+    assert NOTHING in texts(DRAWN[name](PAGE))
 
 
 def test_what_does_not_apply_has_a_dash() -> None:

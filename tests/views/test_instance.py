@@ -1,15 +1,14 @@
-import io
+import re
 from base64 import b64decode
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precedents import InputError
-from precedents.views.gallery import Cell, Strip, document, figure, page
-from precedents.views.shown import as_png, lines, scores, shown
-from precedents.views.table import Table, Value, table
+from precedents.views.instance import as_png, lines, scores, shown, shrunk, visible
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (1, 4, 5), (4, 5, 1), (1, 1, 4, 5), (2, 4, 5), (4, 5, 4)])
@@ -108,66 +107,16 @@ def test_no_values_are_no_lines() -> None:
     assert lines({}) == []
 
 
-STRIPS = [
-    Strip(Cell("case", "text"), [Cell("one", "text", True), Cell("two", "text", False)]),
-    Strip(Cell("case", "text"), [Cell("one", "text", False)]),
-]
+@pytest.mark.parametrize("shape", [(224, 224, 3), (1, 5000), (73, 10), (72, 72)])
+def test_a_shrunk_picture_keeps_its_shape_and_brightness(shape) -> None:
+    small = shrunk(np.full(shape, 0.25), 72)
+    assert max(small.shape[:2]) <= 72
+    assert small.ndim == len(shape)
+    np.testing.assert_allclose(small, 0.25)
 
 
-def test_a_figure_has_room_for_the_longest_strip() -> None:
-    drawn = figure(STRIPS, "heading")
-    assert len(drawn.axes) == 6
-    assert drawn.get_suptitle() == "heading"
-
-
-def test_a_figure_marks_what_disagrees() -> None:
-    titles = [axes.get_title() for axes in figure(STRIPS).axes]
-    assert titles == ["case", "one", "two ✗", "case", "one ✗", ""]
-
-
-def test_a_page_marks_what_disagrees() -> None:
-    assert page(STRIPS).count("✗") == 2
-
-
-def test_a_page_escapes_everything() -> None:
-    bad = "<b>'\"&"
-    html = page([Strip(Cell(bad, bad), [Cell(bad, {bad: bad}, True), Cell(bad, np.eye(2), True)])], bad)
-    assert bad not in html
-    assert "<b>" not in html
-
-
-def test_a_page_without_a_heading_has_no_caption() -> None:
-    assert "caption" not in page(STRIPS)
-
-
-CELLS = {
-    ("gc", "identical_class"): Value("1.000", "passed"),
-    ("gc", "identical_class(k=10)"): Value("0.800", "weak"),
-    ("cos_x", "identical_class"): Value("0.300", "failed"),
-    ("cos_x", "identical_class(k=10)"): Value("–"),
-}
-
-
-def printed(content: Table) -> list[str]:
-    console = Console(file=io.StringIO(), width=80, no_color=True)
-    console.print(table(content))
-    return console.file.getvalue().splitlines()
-
-
-def test_a_table_prints_a_row_per_metric_with_marks() -> None:
-    rows = ["".join(line.replace("│", "").split()) for line in printed(Table("metric", CELLS))]
-    assert "gc1.0000.800~" in rows
-    assert "cos_x0.300!–" in rows
-
-
-def test_a_table_explains_its_marks() -> None:
-    assert "passed, weak (~), failed (!), not applicable (–)" in " ".join(
-        " ".join(printed(Table("metric", CELLS))).split()
-    )
-
-
-def test_a_document_is_a_page_with_an_escaped_title() -> None:
-    page = document("<p>body</p>", "<b>title")
-    assert page.startswith("<!doctype html>")
-    assert "<title>&lt;b&gt;title</title>" in page
-    assert "<p>body</p>" in page
+@given(st.text())
+def test_visible_text_can_be_written_to_a_file_and_has_no_control_characters(text) -> None:
+    shown = visible(text)
+    shown.encode()
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]", shown)

@@ -4,8 +4,9 @@ import pytest
 from drawing import drawn_at, texts
 
 from precedents.views import plots
-from precedents.views.figures import COLUMN, NOTHING, PAGE
+from precedents.views.figures import COLUMN, PAGE
 from precedents.views.pages import picture
+from precedents.views.panels import NOTHING
 from precedents.views.plots import Bar
 
 METRICS = ["cos_grad", "dot_if", "cosine:gradient/fisher(damping=0.01)", "$x^2$ <b>"]

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import precedents as pr
-from precedents.views.shown import shown
+from precedents.views.instance import shown
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 

@@ -9,11 +9,9 @@ import reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precedents.views.gallery import Cell
-from precedents.views.report import Example, Report, Row, html
-from precedents.views.shown import visible
+from precedents.views.instance import Cell
+from precedents.views.report import Example, Report, ReportRow, html
 from precedents.views.svg import inline
-from precedents.views.tiles import LONG, SMALL, Album, shrunk
 from precedents.zoo.text import MARKS, encoded, written
 
 
@@ -87,7 +85,7 @@ def test_the_page_has_every_number_and_verdict(real, page) -> None:
 
 
 def test_what_does_not_apply_has_its_reason() -> None:
-    rows = [Row("cos_last", "identical_class", None, None, None, None, "not applicable", "It is linear.")]
+    rows = [ReportRow("cos_last", "identical_class", None, None, None, None, "not applicable", "It is linear.")]
     assert "Not applicable: cos_last (It is linear.)" in Page(html(replace(EMPTY, rows=rows))).text
 
 
@@ -109,14 +107,43 @@ def test_eighteen_metrics_by_eight_criteria_fit_in_five_megabytes(large) -> None
 
 def test_a_criterion_that_is_not_yes_or_no_is_drawn_as_boxes() -> None:
     rows = [
-        Row("m", "graded", 0.5, 0.4, 0.6, 0.0, "weak", ""),
-        Row("m", "rate", 0.5, 0.4, 0.6, 0.0, "weak", ""),
+        ReportRow("m", "graded", 0.5, 0.4, 0.6, 0.0, "weak", ""),
+        ReportRow("m", "rate", 0.5, 0.4, 0.6, 0.0, "weak", ""),
     ]
     values = {("m", "graded"): [0.3, 0.7], ("m", "rate"): [0, 1]}
     text = html(replace(EMPTY, rows=rows, values=values))
     assert "model_randomization" not in text
     assert 'id="randomization"' in text
     assert 'id="rates"' in text
+
+
+def graded(better: dict[str, str], values: list[float]) -> str:
+    """The page of a criterion with these values, and of what is best of them."""
+    mean = float(np.mean(values))
+    rows = [ReportRow("m", "strange(k=1)", mean, mean - 0.1, mean + 0.1, 0.0, "weak", "")]
+    return html(replace(EMPTY, rows=rows, values={("m", "strange(k=1)"): values}, better=better))
+
+
+def test_a_criterion_for_which_zero_is_best_is_drawn_as_boxes_whatever_its_values() -> None:
+    assert 'id="randomization"' not in graded({}, [0, 1])
+    assert 'id="randomization"' not in graded({"strange(k=1)": "higher"}, [0, 1])
+    text = graded({"strange(k=1)": "zero"}, [0, 1])
+    assert '<h2 id="randomization-title">Strange</h2>' in text
+    assert 'id="rates"' not in text
+
+
+def test_a_column_sorts_by_what_is_best() -> None:
+    assert 'data-value="-0.25"' in graded({}, [-1.0, 0.5])
+    assert 'data-value="-0.25"' in graded({"strange(k=1)": "zero"}, [1.0, -0.5])
+    assert 'data-value="0.25"' in graded({"strange(k=1)": "higher"}, [1.0, -0.5])
+
+
+def test_what_a_criterion_asks_is_said_once_however_often_it_runs() -> None:
+    names = ["strange", "strange(k=10)", "silent"]
+    rows = [ReportRow("m", name, 0.5, 0.4, 0.6, 0.0, "weak", "") for name in names]
+    text = html(replace(EMPTY, rows=rows, meaning=dict.fromkeys(names[:2], "It asks <this>.")))
+    assert text.count("<dt>Strange</dt><dd>It asks &lt;this&gt;.</dd>") == 1
+    assert "<dt>Silent</dt>" not in text
 
 
 def test_unknown_words_are_marked() -> None:
@@ -130,46 +157,9 @@ def test_what_the_text_data_sets_do_not_know_is_marked() -> None:
     assert "a <mark>‹unknown›</mark>" in html(replace(EMPTY, examples=[example]))
 
 
-def test_a_long_text_is_shown_in_two_parts_without_loss() -> None:
-    text = "some words " * 100
-    tile = Album().tile(Cell("", text))
-    assert len(tile.text[0][0]) <= LONG
-    assert tile.text[0][0] + tile.rest[0][0] == text
-
-
-def test_a_table_row_shows_where_it_is_nearest_to_the_case_and_where_farthest() -> None:
-    case, row = {"a": 1.0, "b": 5.0, "c": "x", "d": "y"}, {"a": 9.0, "b": 5.5, "c": "x", "d": "z"}
-    tile = Album().tile(Cell("", row), case, {"a": 2.0, "b": 1.0})
-    assert [str(column) for column in tile.values] == ["c x", "b 5.5 (+0.5 sd)"]
-    assert [str(column) for column in tile.far] == ["a 9 (+4.0 sd)", "d z (case: y)"]
-    assert tile.more == ()
-
-
-def test_the_columns_that_are_neither_near_nor_far_are_there_on_demand() -> None:
-    case, row = {f"c{i}": 0.0 for i in range(9)}, {f"c{i}": float(i) for i in range(9)}
-    tile = Album().tile(Cell("", row), case, dict.fromkeys(case, 1.0))
-    names = [[column.name for column in columns] for columns in (tile.values, tile.far, tile.more)]
-    assert names == [["c0", "c1", "c2"], ["c8", "c7", "c6"], ["c3", "c4", "c5"]]
-
-
 def test_words_that_the_case_has_too_are_bold() -> None:
     example = Example(Cell("case", "Stocks fell"), True, {"m": [Cell("one", "old stocks & <bonds>")]})
     assert "old <b>stocks</b> &amp; &lt;bonds&gt;" in html(replace(EMPTY, examples=[example]))
-
-
-@pytest.mark.parametrize("shape", [(224, 224, 3), (1, 5000), (73, 10), (SMALL, SMALL)])
-def test_a_shrunk_picture_keeps_its_shape_and_brightness(shape) -> None:
-    small = shrunk(np.full(shape, 0.25), SMALL)
-    assert max(small.shape[:2]) <= SMALL
-    assert small.ndim == len(shape)
-    np.testing.assert_allclose(small, 0.25)
-
-
-@given(st.text())
-def test_visible_text_can_be_written_to_a_file_and_has_no_control_characters(text) -> None:
-    shown = visible(text)
-    shown.encode()
-    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]", shown)
 
 
 @settings(max_examples=25)
@@ -184,7 +174,8 @@ def test_any_text_can_be_the_name_of_a_metric(name) -> None:
 def test_an_inline_figure_leaves_the_settings_of_matplotlib_alone() -> None:
     import matplotlib as mpl
 
-    from precedents.views.figures import INK, costs
+    from precedents.views.figures import costs
+    from precedents.views.panels import INK
 
     before = dict(mpl.rcParams)
     text = inline(costs({"a": 1.0}), "name", {INK: "var(--ink)"})

@@ -4,8 +4,8 @@ import pytest
 import reports
 from playwright.sync_api import Browser, Page
 
+from precedents.views.instance import visible
 from precedents.views.report import Report, html
-from precedents.views.shown import visible
 
 EMPTY = Report("title", [], [], {}, {}, [], {}, [], {}, [], {}, {})
 

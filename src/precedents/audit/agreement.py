@@ -15,7 +15,7 @@ VOLUME = 2**23  # scores of all metrics that are held at once
 
 
 def agreement(trial: Trial, metrics: Mapping[str, Metric], k: int) -> dict[str, dict[tuple[str, str], float]]:
-    """By measure and pair of metrics, the mean over the cases."""
+    """By measure (overlap of the first `k`, rank correlation) and pair of metrics, the mean over the cases."""
     m, n, q = len(trial.cases), len(trial.workspace.train), len(metrics)
     size = max(1, VOLUME // max(1, n * q))
     common, correlation = torch.zeros(q, q, dtype=torch.double), torch.zeros(q, q, dtype=torch.double)

@@ -7,17 +7,17 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from precedents.adapters._subject import Subject
+from precedents.audit.instances import Case
 from precedents.audit.profile import Profile
 from precedents.audit.recommendation import Recommendation
+from precedents.audit.scope import Scope
 from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement
 from precedents.criteria._result import Result
-from precedents.criteria.identical_class import IdenticalClass
-from precedents.criteria.identical_subclass import IdenticalSubclass
 from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.views.shown import Shown
+from precedents.views.instance import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,31 +26,6 @@ if TYPE_CHECKING:
     from precedents.views.report import Report
 
 COLUMNS = ["metric", "criterion", "value", "low", "high", "chance", "verdict", "reason"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case that is shown with its precedents."""
-
-    index: int
-    prediction: int
-    truth: int
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What was audited."""
-
-    train: int  # training instances
-    cases: int
-    classes: int
-    k: int
-    names: Sequence[str] | None  # of the classes
-    facts: Mapping[str, str]  # versions, fingerprints, settings
-
-    def name(self, label: int) -> str:
-        """The class's name, or its number."""
-        return str(label) if self.names is None else self.names[label]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +46,12 @@ class Audit:
 
     @property
     def metrics(self) -> list[str]:
-        """Their names."""
+        """The names of the metrics, in the order of the table."""
         return list(self.profiles)
 
     @property
     def criteria(self) -> list[str]:
-        """Their texts."""
+        """The texts of the criteria, in the order of the table."""
         return list(dict.fromkeys(criterion for _, criterion in self.judgement.outcomes))
 
     def __repr__(self) -> str:
@@ -88,19 +63,20 @@ class Audit:
         return self.judgement[key]
 
     def rate(self, metric: str) -> float:
-        """The least of a metric's success rates by its first precedent: identical class and subclass."""
+        """The least of a metric's success rates by the criteria that count: identical class and subclass."""
         name = self._known(metric)
         rates = [
             outcome.mean
-            for (own, criterion), outcome in self.judgement.outcomes.items()
-            if own == name and isinstance(outcome, Result) and _looks_at_the_first(criterion)
+            for (own, text), outcome in self.judgement.outcomes.items()
+            if own == name and isinstance(outcome, Result) and self.judgement.criterion(text).counts
         ]
         if not rates:
-            raise NotApplicable(f"Neither identical_class nor identical_subclass has a result for {name}.")
+            counting = [each for each in CRITERIA.names() if CRITERIA.get(each).counts]
+            raise NotApplicable(f"Neither {' nor '.join(counting)} has a result for {name}.")
         return min(rates)
 
     def failed(self, metric: str) -> list[str]:
-        """The criteria that a metric failed."""
+        """The texts of the criteria that a metric failed."""
         name = self._known(metric)
         every = self.judgement.outcomes.items()
         return [c for (own, c), o in every if own == name and isinstance(o, Result) and o.verdict == "failed"]
@@ -164,13 +140,13 @@ class Audit:
         return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; nothing in them depends on time."""
+        """What was found as plain values, for JSON; nothing in them depends on time."""
         from precedents.audit.json import plain
 
         return plain(self)
 
     def to_json(self) -> str:
-        """The same as JSON, valid against `audit/schema.json`; the same audit gives the same bytes."""
+        """What was found as JSON, valid against `audit/schema.json`; the same audit gives the same bytes."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -187,7 +163,7 @@ class Audit:
         return report(self, command)
 
     def to_html(self, command: str = "") -> str:
-        """One self-contained page."""
+        """The report as one self-contained page; `command` is what reproduces it."""
         from precedents.views.report import html
 
         return html(self.report(command))
@@ -197,10 +173,3 @@ class Audit:
         if name not in self.profiles:
             raise UnknownNameError("metric of this audit", metric, self.metrics)
         return name
-
-
-def _looks_at_the_first(criterion: str) -> bool:
-    if criterion.partition("(")[0] not in ("identical_class", "identical_subclass"):
-        return False
-    law = CRITERIA.read(criterion)
-    return isinstance(law, (IdenticalClass, IdenticalSubclass)) and law.k == 1

@@ -1,47 +1,22 @@
 """The audit: which relevance metrics may be believed on this model and these data."""
 
-import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
-from hashlib import blake2b
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from precedents.adapters._subject import Subject
-from precedents.audit.agreement import agreement
-from precedents.audit.audit import Audit, Case, Scope
-from precedents.audit.json import (
-    plain_agreement,
-    plain_outcome,
-    read_agreement,
-    read_outcome,
-    read_profile,
-)
+from precedents.audit.agenda import Agenda
+from precedents.audit.audit import Audit
 from precedents.audit.ledger import Ledger
-from precedents.audit.profile import Profile, kernel_name, norms, profile
-from precedents.audit.recommendation import recommend
-from precedents.audit.report import shown_instances
+from precedents.audit.pieces import audited
+from precedents.audit.scope import Scope, facts_of, manifest, settings_of, told
 from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
-from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement, attempted
-from precedents.criteria._result import Criterion
+from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
-from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
-from precedents.metrics.paper import METRICS, name_of
-from precedents.metrics.paper import metric as metric_of
-from precedents.metrics.ranking import checked_k
-from precedents.registry import written
-from precedents.runtime.cost import elapsed
-from precedents.runtime.progress import tracked
-from precedents.views.comparison import spread_of
-from precedents.views.shown import Render, Shown, shown
-
-EACH = 2  # right and wrong predictions that are shown
+from precedents.views.instance import Render
 
 
 def audit(
@@ -50,7 +25,7 @@ def audit(
     test: Any,
     *,
     metrics: Sequence[str | Metric] | None = None,
-    criteria: Sequence[str | Criterion] | None = None,
+    criteria: Sequence[str | Criterion | Judge] | None = None,
     subclasses: tuple[Any, Any] | None = None,
     retrain: Retrain | None = None,
     fresh: Fresh | None = None,
@@ -78,6 +53,16 @@ def audit(
 
     With a folder as `keep`, every finished piece of work is recorded there, and the same call goes on where
     it stopped; a folder of another model, other data or other settings is refused.
+
+    >>> import torch
+    >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> found = audit(model, (x, y), (x, y), metrics=["cos_x"], criteria=["identical_class"], k=1)
+    >>> found
+    Audit(1 metrics, 1 criteria, 6 cases, recommended: cos_x)
+    >>> found["cos_x", "identical_class"].verdict
+    'passed'
     """
     if afford is not None and not afford > 0:
         raise InputError(f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5.")
@@ -93,172 +78,7 @@ def audit(
         output=output,
     )
     trial = Trial.about(subject, test, subclasses, retrain, fresh)
-    k = checked_k(k, len(subject.train))
-    wanted = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, (str, Metric)) else metrics
-    chosen = {name_of(each): each for each in map(metric_of, wanted)}
-    laws = _laws(trial, criteria, k)
-    if not chosen or not laws:
-        raise InputError("There is nothing to audit. Name at least one metric and one criterion, or neither.")
-    facts, settings = _facts(trial, name or subject.name), _settings(trial, chosen, laws, k, hidden)
-    marks = {name: text for name, text in facts.items() if name not in ("model", "python")}
-    ledger = Ledger(keep, marks | settings)
-    examples = _examples(trial)
-    shown_cases = [case.index for case in examples]
-    for piece, work in tracked(list(_pieces(trial, chosen, laws, k, shown_cases)), "audit"):
-        ledger.once(piece, work)
-    made = _made(ledger, chosen, laws)
-    selecting = {name: each for name, each in chosen.items() if isinstance(made["portraits"][name], Profile)}
-    agreed = ledger.once(("agreement",), lambda: plain_agreement(agreement(trial, selecting, k)))
-    costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
-    return Audit(
-        scope=Scope(
-            train=len(trial.workspace.train),
-            cases=len(trial.cases),
-            classes=trial.workspace.classifier.classes,
-            k=k,
-            names=subject.classes,
-            facts=facts | {name: _told(value) for name, value in settings.items()},
-        ),
-        **made,
-        agreement=read_agreement(agreed),
-        duplicates=_duplicates(trial),
-        examples=examples,
-        recommendation=recommend(made["judgement"], made["portraits"], costs, afford),
-        costs=costs,
-        pictures=_pictures(trial, shown_cases, made["portraits"], subject.render),
-        spread=spread_of(subject.train, subject.render),
-    )
-
-
-def _laws(trial: Trial, criteria: Sequence[str | Criterion] | None, k: int) -> dict[str, Criterion]:
-    """The criteria by their texts: those given, or all that can run."""
-    if criteria is None:
-        finer = trial.subclasses is not None or trial.retrain is not None
-        criteria = ["model_randomization", "model_randomization(label=shared)"]
-        for name in ("identical_class", "identical_subclass")[: 1 + finer]:
-            criteria += [name, f"{name}(k={k})"]
-        criteria.append("identical_instance")
-    given = [criteria] if isinstance(criteria, str) else criteria
-    laws = [CRITERIA.read(each) if isinstance(each, str) else each for each in given]
-    return {written(law): law for law in laws}
-
-
-def _pieces(
-    trial: Trial, metrics: Mapping[str, Metric], laws: Mapping[str, Criterion], k: int, cases: Sequence[int]
-) -> Iterator[tuple[tuple[str, ...], Callable[[], Any]]]:
-    """The work, each piece with its name; what is cheap and shared by the others comes first."""
-    kernels = {kernel_name(metric): metric for metric in metrics.values()}
-    for name, metric in metrics.items():
-        yield ("portrait", name), partial(_profile, trial, metric, k, cases)
-    for name, metric in kernels.items():
-        yield ("norms", name), partial(_norms, trial, metric)
-    for name, metric in metrics.items():
-        for criterion, law in laws.items():
-            yield (
-                ("outcome", name, criterion),
-                partial(lambda law, metric: plain_outcome(attempted(lambda: law(trial, metric))), law, metric),
-            )
-
-
-def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict[str, Any]:
-    """With the measured seconds of explaining one more case beside it."""
-    made = attempted(lambda: profile(trial, metric, k, cases))
-    if isinstance(made, Inapplicable):
-        return asdict(made)
-    relevance, one = trial.relevance(metric), trial.cases.selected([0])
-    return asdict(made) | {"seconds": elapsed(lambda: relevance.top(one, k), times=1)}
-
-
-def _norms(trial: Trial, metric: Metric) -> list[float]:
-    made = attempted(lambda: norms(trial, metric))
-    return [] if isinstance(made, Inapplicable) else made
-
-
-def _made(ledger: Ledger, metrics: Mapping[str, Metric], laws: Mapping[str, Criterion]) -> dict[str, Any]:
-    """What the pieces come to."""
-    value, kernels = ledger.values, dict.fromkeys(map(kernel_name, metrics.values()))
-    outcomes = {
-        (name, criterion): read_outcome(value["outcome", name, criterion] | {"criterion": criterion})
-        for criterion in laws
-        for name in metrics
-    }
-    return {
-        "judgement": Judgement(outcomes),
-        "portraits": {name: read_profile(value["portrait", name]) for name in metrics},
-        "norms": {kernel: value["norms", kernel] for kernel in kernels},
-    }
-
-
-def _examples(trial: Trial) -> list[Case]:
-    """The first cases that are predicted right, and the first that are not."""
-    right = trial.cases.labels == trial.truth
-    places = [*right.nonzero().flatten().tolist()[:EACH], *(~right).nonzero().flatten().tolist()[:EACH]]
-    return [Case(i, int(trial.cases.labels[i]), int(trial.truth[i])) for i in places]
-
-
-def _duplicates(trial: Trial) -> list[tuple[int, int]]:
-    """Cases and training instances whose inputs are equal, byte for byte."""
-    places: dict[bytes, list[int]] = {}
-    for index, mark in enumerate(trial.workspace.train.marks()):
-        places.setdefault(mark, []).append(index)
-    return [(case, index) for case, mark in enumerate(trial.cases.marks()) for index in places.get(mark, [])]
-
-
-def _pictures(
-    trial: Trial,
-    cases: Sequence[int],
-    profiles: Mapping[str, Profile | Inapplicable],
-    render: Render | None,
-) -> dict[tuple[str, int], Shown]:
-    """What a person sees of the cases and training instances on the report page."""
-    instances = shown_instances([each for each in profiles.values() if isinstance(each, Profile)])
-    pictures = {}
-    for kind, examples, places in (("case", trial.cases, cases), ("train", trial.workspace.train, instances)):
-        for place, instance in zip(places, examples.seen(places), strict=True):
-            pictures[kind, place] = shown(instance, render)
-    return pictures
-
-
-def _facts(trial: Trial, name: str) -> dict[str, str]:
-    """What was audited with what; the fingerprints tell it from anything else."""
-    import precedents
-
-    model = trial.workspace.classifier
-    test = Examples(trial.cases.source, trial.truth)
-    return {
-        "model": name,
-        "model fingerprint": model.fingerprint(),
-        "training set fingerprint": trial.workspace.train.fingerprint(),
-        "test set fingerprint": test.fingerprint(),
-        "precedents": precedents.__version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def _settings(
-    trial: Trial,
-    metrics: Mapping[str, Metric],
-    laws: Mapping[str, Criterion],
-    k: int,
-    hidden: Sequence[str] | None,
-) -> dict[str, Any]:
-    """What else the numbers depend on; functions are known by their presence alone."""
-    finer = b"".join(part.numpy().tobytes() for part in trial.subclasses or ())
-    return {
-        "metrics": {name: str(metric) for name, metric in metrics.items()},
-        "criteria": list(laws),
-        "k": k,
-        "hidden": None if hidden is None else list(hidden),
-        "subclasses": blake2b(finer, digest_size=16).hexdigest() if finer else None,
-        "retrain": trial.retrain is not None,
-        "fresh": trial.fresh is not None,
-        "vectorise": trial.workspace.classifier.vectorise is not None,
-        "loss": str(trial.workspace.classifier.loss),
-    }
-
-
-def _told(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return "given" if value else "not given"
-    return ", ".join(value) if isinstance(value, (dict, list)) else str(value)
+    agenda = Agenda.of(trial, metrics, criteria, k)
+    facts, settings = facts_of(trial, name or subject.name), settings_of(agenda, hidden)
+    scope = Scope.of(agenda, facts | told(settings))
+    return audited(agenda, scope, Ledger(keep, manifest(facts, settings)), afford)

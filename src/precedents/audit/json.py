@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
-from precedents.audit.audit import Audit, Case, Scope
+from precedents.audit.audit import Audit
+from precedents.audit.instances import Case
 from precedents.audit.profile import First, Offered, Profile
 from precedents.audit.recommendation import Recommendation
+from precedents.audit.scope import Scope
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.errors import FormatError
@@ -18,7 +20,7 @@ FORMAT = 1
 
 
 def plain(audit: Audit) -> dict[str, Any]:
-    """Everything but costs and pictures."""
+    """An audit as values that JSON has: everything but costs and pictures."""
     outcomes = audit.judgement.outcomes.items()
     return {
         "format": FORMAT,
@@ -38,7 +40,7 @@ def plain(audit: Audit) -> dict[str, Any]:
 
 
 def read(text: str) -> Audit:
-    """The audit that was written."""
+    """The audit that a text in JSON holds; another format or another text is refused."""
     try:
         value = json.loads(text)
         if value["format"] != FORMAT:
@@ -60,7 +62,7 @@ def read(text: str) -> Audit:
 
 
 def plain_outcome(outcome: Result | Inapplicable) -> dict[str, Any]:
-    """A result, or the reason why there is none."""
+    """A result, or the reason why there is none, as values that JSON has."""
     if isinstance(outcome, Inapplicable):
         return asdict(outcome)
     return {
@@ -76,7 +78,7 @@ def plain_outcome(outcome: Result | Inapplicable) -> dict[str, Any]:
 
 
 def read_outcome(value: Mapping[str, Any]) -> Result | Inapplicable:
-    """The result or the reason."""
+    """The result that `plain_outcome` wrote, or the reason why there is none."""
     if "reason" in value:
         return Inapplicable(value["reason"])
     return Result(
@@ -107,7 +109,7 @@ def read_profile(value: Mapping[str, Any]) -> Profile | Inapplicable:
 def plain_agreement(
     agreement: Mapping[str, Mapping[tuple[str, str], float]],
 ) -> dict[str, list[dict[str, Any]]]:
-    """Pairs of metrics as objects."""
+    """The agreement of metrics with each pair as an object."""
     return {
         measure: [{"first": a, "second": b, "value": value} for (a, b), value in pairs.items()]
         for measure, pairs in agreement.items()
@@ -115,7 +117,7 @@ def plain_agreement(
 
 
 def read_agreement(value: Mapping[str, Any]) -> dict[str, dict[tuple[str, str], float]]:
-    """Pairs of metrics as keys."""
+    """The agreement that `plain_agreement` wrote, with pairs of metrics as keys."""
     return {
         measure: {(each["first"], each["second"]): each["value"] for each in pairs}
         for measure, pairs in value.items()

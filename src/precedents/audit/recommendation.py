@@ -39,12 +39,12 @@ class Standing:
 
     @property
     def key(self) -> tuple[float, ...]:
-        """Smaller is better."""
+        """What metrics are ordered by: smaller is better."""
         return len(self.failed), len(self.weak), -self.rate, self.work
 
     @property
     def verdict(self) -> str:
-        """Of the worst criterion."""
+        """The verdict of the worst criterion."""
         return "failed" if self.failed else "weak" if self.weak else "passed"
 
 
@@ -54,7 +54,11 @@ def recommend(
     costs: Mapping[str, float],
     afford: float | None,
 ) -> Recommendation:
-    """The recommendation, with its reason."""
+    """The recommendation, with its reason.
+
+    `judgement` and `profiles` are what was found of the metrics, `costs` the seconds of explaining one case by
+    each, `afford` how many of them there may be.
+    """
     standings = sorted(_standings(judgement, profiles), key=lambda standing: standing.key)
     if not standings:
         return Recommendation(None, "not applicable", ["No metric has a result on this model."])
@@ -87,7 +91,7 @@ def _standings(judgement: Judgement, profiles: Mapping[str, Profile | Inapplicab
         }
         if isinstance(profile, Inapplicable) or not results:
             continue
-        rates = [result.mean for criterion, result in results.items() if is_rate(criterion)]
+        rates = [each.mean for text, each in results.items() if judgement.criterion(text).better == "higher"]
         failed, weak = (
             {criterion: result.mean for criterion, result in results.items() if result.verdict == verdict}
             for verdict in ("failed", "weak")
@@ -95,11 +99,6 @@ def _standings(judgement: Judgement, profiles: Mapping[str, Profile | Inapplicab
         mean = sum(rates) / len(rates) if rates else 0.0
         found.append(Standing(metric, failed, weak, len(results), mean, profile.work))
     return found
-
-
-def is_rate(criterion: str) -> bool:
-    """Whether a criterion gives a success rate, of which more is better, and no correlation."""
-    return criterion.partition("(")[0] != "model_randomization"
 
 
 def _verdict(best: Standing, within: Sequence[Standing]) -> list[str]:

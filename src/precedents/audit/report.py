@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 
-from precedents.audit.audit import Audit, Case
+from precedents.audit.audit import Audit
+from precedents.audit.instances import HUBS, Case
 from precedents.audit.profile import Profile
-from precedents.criteria._judgement import Inapplicable
+from precedents.criteria._judgement import Inapplicable, described
 from precedents.criteria._result import Result
-from precedents.views.gallery import Cell
-from precedents.views.report import Example, Hub, Report, Row
-from precedents.views.shown import Shown, scores
-
-HUBS = 3  # that are shown of each metric
+from precedents.views.instance import Cell, Shown, scores
+from precedents.views.report import Example, Hub, Report, ReportRow
 
 
 def report(audit: Audit, command: str) -> Report:
-    """Values by metric where there are some."""
+    """What the report page shows of an audit; `command` is what reproduces it."""
     outcomes = audit.judgement.outcomes
     profiles = {name: each for name, each in audit.profiles.items() if isinstance(each, Profile)}
     return Report(
@@ -35,6 +33,8 @@ def report(audit: Audit, command: str) -> Report:
         command=command,
         spread=audit.spread,
         null=_null([each for each in outcomes.values() if isinstance(each, Result)]),
+        better={criterion: described(criterion).better for criterion in audit.criteria},
+        meaning={criterion: described(criterion).sentence for criterion in audit.criteria},
     )
 
 
@@ -44,17 +44,11 @@ def _null(results: list[Result]) -> float | None:
     return max(halves, default=None)
 
 
-def shown_instances(profiles: list[Profile]) -> list[int]:
-    """The training instances whose pictures the page shows."""
-    offered = {each.index for profile in profiles for case in profile.examples for each in case}
-    return sorted(offered | {first.index for profile in profiles for first in profile.firsts[:HUBS]})
-
-
-def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> Row:
+def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> ReportRow:
     if isinstance(outcome, Inapplicable):
-        return Row(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
+        return ReportRow(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
     numbers = outcome.mean, outcome.low, outcome.high, outcome.chance
-    return Row(metric, criterion, *numbers, outcome.verdict, outcome.noted)
+    return ReportRow(metric, criterion, *numbers, outcome.verdict, outcome.noted)
 
 
 def _hubs(audit: Audit, name: str, profile: Profile) -> Iterator[Hub]:

@@ -1,12 +1,11 @@
 """Names that the shell completes and the listings show, found without importing what they name."""
 
-import re
 from collections.abc import Iterable, Mapping
 
 from precedents import criteria
 from precedents.metrics import features, preconditioners, similarities
 from precedents.metrics.names import ALIASES, FORMS
-from precedents.registry import Registry
+from precedents.registry import Registry, listed
 from precedents.zoo import architectures, datasets
 
 CRITERIA: Registry[object] = Registry("criterion", criteria)
@@ -21,35 +20,32 @@ PARTS: Mapping[str, Registry[object]] = {
 
 def items(texts: Iterable[str] | None) -> list[str] | None:
     """The parts of texts such as `gc,identical_class(k=10, demand=0.9)`; commas within brackets stay."""
-    if texts is None:
-        return None
-    found = [part.strip() for text in texts for part in re.split(r",(?![^()]*\))", text)]
-    return [part for part in found if part]
+    return None if texts is None else [part for text in texts for part in listed(text)]
 
 
 def metric_items(texts: Iterable[str] | None) -> list[str] | None:
-    """The same of metrics, with names for the paper's abbreviations."""
+    """The metrics of texts such as `gc,cos_x`, with names for the paper's abbreviations."""
     found = items(texts)
     return None if found is None else [ALIASES.get(name.lower(), name) for name in found]
 
 
 def metric_names(incomplete: str) -> list[str]:
-    """What the shell offers for a list of metrics."""
+    """What the shell offers to complete a list of metrics."""
     return _completed(incomplete, [*FORMS, *ALIASES])
 
 
 def criterion_names(incomplete: str) -> list[str]:
-    """What the shell offers for a list of criteria."""
+    """What the shell offers to complete a list of criteria."""
     return _completed(incomplete, CRITERIA.names())
 
 
 def dataset_names(incomplete: str) -> list[str]:
-    """What the shell offers for a data set."""
+    """What the shell offers to complete the name of a data set."""
     return _completed(incomplete, DATASETS.names())
 
 
 def architecture_names(incomplete: str) -> list[str]:
-    """What the shell offers for a model."""
+    """What the shell offers to complete the name of an architecture."""
     return _completed(incomplete, ARCHITECTURES.names())
 
 

@@ -28,7 +28,10 @@ class Interrupted(Exception):  # noqa: N818  what the user wanted, not a mistake
 
 @contextmanager
 def reporting(silent: bool, interrupted: str = "Interrupted: nothing was written.") -> Iterator[Say]:
-    """Shows the progress of what is done within; what it gives prints a message."""
+    """Shows the progress of what is done within, unless it is to be silent; what it gives prints a message.
+
+    `interrupted` is what is said at Ctrl-C.
+    """
     with quiet() if silent else in_lines(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: None if silent else say(str(message))
         try:
@@ -40,7 +43,7 @@ def reporting(silent: bool, interrupted: str = "Interrupted: nothing was written
 
 
 def say(text: str) -> None:
-    """One line on stderr."""
+    """Writes a text as one line to stderr."""
     sys.stderr.write(" ".join(text.split()) + "\n")
     sys.stderr.flush()
 
@@ -53,7 +56,7 @@ def console() -> "Console":
 
 
 def show(value: "RenderableType") -> None:
-    """A result for people."""
+    """Writes a result for people to stdout: a text, or what rich can draw."""
     if isinstance(value, str):
         sys.stdout.write(value + "\n")
     else:
@@ -61,12 +64,12 @@ def show(value: "RenderableType") -> None:
 
 
 def show_json(value: object) -> None:
-    """A result for programs."""
+    """Writes a result for programs to stdout: JSON, or a value that becomes it."""
     sys.stdout.write((value if isinstance(value, str) else json.dumps(value, indent=2)).rstrip() + "\n")
 
 
 def show_estimate(estimate: "Estimate", as_json: bool) -> None:
-    """What the work would take."""
+    """Writes what the work would take, for people or as JSON."""
     if as_json:
         show_json(asdict(estimate))
     else:
@@ -74,7 +77,7 @@ def show_estimate(estimate: "Estimate", as_json: bool) -> None:
 
 
 def listing(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> "RenderableType":
-    """A table without lines."""
+    """A table without lines: a column for each heading, and its rows."""
     from rich.table import Table
 
     drawn = Table(*headings, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

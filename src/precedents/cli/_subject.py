@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from precedents.errors import InputError
 
 if TYPE_CHECKING:
+    from precedents.criteria._trial import Trial
     from precedents.data.examples import Examples
 
 NEEDED = ("model", "train", "test")
@@ -31,12 +32,22 @@ class CommandSubject:
         return replace(self, options={**self.options, **{k: v for k, v in options.items() if v is not None}})
 
     def known_to(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """The options that a function takes."""
+        """Of the options those that a function takes, by the names of its parameters."""
         return {name: v for name, v in self.options.items() if name in inspect.signature(function).parameters}
+
+    def trial(self, test: "Examples") -> "Trial":
+        """A trial of the model with the instances of `test` as cases."""
+        from precedents.criteria._trial import Trial, TrialOptions
+
+        known = {name: v for name, v in self.options.items() if name in TrialOptions.__optional_keys__}
+        return Trial.of(self.model, self.train, test, **known)
 
 
 def subject(run: Path | None, target: str | None, data: Path | None) -> CommandSubject:
-    """From a run folder or from `module:factory`; exactly one of the two."""
+    """What a command works on, from a run folder or from `module:factory`: exactly one of the two.
+
+    `data` is the folder that holds the files of the data sets.
+    """
     if (run is None) == (target is None):
         raise InputError("Name one of the two: a run folder, or your own model by --target module:factory.")
     if target is not None:

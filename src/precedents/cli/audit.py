@@ -68,6 +68,7 @@ def audit(
     if keep is None and run is not None:
         keep = run / f"audit-{_mark(wanted, cases)}"
     with reporting(quiet, _interrupted(keep)):
+        from precedents.audit.agenda import Agenda
         from precedents.audit.estimate import estimate
         from precedents.audit.front_door import audit as audited
         from precedents.metrics.paper import metric as metric_of
@@ -77,7 +78,7 @@ def audit(
         chosen = subject(run, target, data).told(keep=keep, **wanted)
         test = chosen.test.selected(range(min(cases, len(chosen.test))))
         if dry_run:
-            show_estimate(estimate(chosen.model, chosen.train, test, **chosen.known_to(estimate)), as_json)
+            show_estimate(estimate(Agenda.of(chosen.trial(test), **chosen.known_to(Agenda.of))), as_json)
             return
         found = audited(chosen.model, chosen.train, test, **chosen.options)
         rate = None if fail_under is None else found.rate(metric)

@@ -6,6 +6,7 @@ from precedents.cli._names import PARTS
 from precedents.cli._options import Json
 from precedents.cli._output import listing, show, show_json
 from precedents.metrics.names import ALIASES, FORMS
+from precedents.registry import Call
 
 
 def metrics(as_json: Json = False) -> None:
@@ -35,9 +36,18 @@ def metrics(as_json: Json = False) -> None:
 
 
 def meaning(form: str) -> str:
-    """What a metric's parts are, in the first words of their files."""
-    similarity, features, preconditioner = (*re.split("[:/]", re.sub(r"\(.*\)", "", form)), "")[:3]
-    named = {"features": features, "preconditioner": preconditioner, "similarity": similarity}
+    """What the parts of a metric such as `cosine:gradient/hessian` are, in the first words of their files."""
     return ", ".join(
-        re.split(r"[:.]( |$)", PARTS[kind].meaning(name))[0] for kind, name in named.items() if name
+        re.split(r"[:.]( |$)", PARTS[kind].meaning(name))[0] for kind, name in parts_of(form).items() if name
     )
+
+
+def parts_of(form: str) -> dict[str, str]:
+    """The names of a metric's parts by their kind, without settings; no name for the preconditioner it lacks.
+
+    >>> parts_of("dot:gradient/hessian(negative=keep)")
+    {'features': 'gradient', 'preconditioner': 'hessian', 'similarity': 'dot'}
+    """
+    similarity, features, preconditioner = (*re.split("[:/]", form), "")[:3]
+    named = {"features": features, "preconditioner": preconditioner, "similarity": similarity}
+    return {kind: call.name if (call := Call.read(text)) else "" for kind, text in named.items()}

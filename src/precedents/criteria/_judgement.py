@@ -1,20 +1,20 @@
 """Judgement: metrics by criteria, each cell a result or the reason why there is none."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from precedents import criteria as criterion_files
-from precedents.criteria._result import Criterion, Result
+from precedents.criteria._criterion import Criterion, Judge, Unlisted
+from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
-from precedents.errors import BudgetError, NotApplicable, NumericalError
+from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
 from precedents.registry import Registry, written
 from precedents.runtime.progress import tracked
-from precedents.views.table import Table, Value, table
+from precedents.views.table import NONE, Entry, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
 
 @dataclass(frozen=True)
 class Inapplicable:
-    """There is no result, and this is why."""
+    """The place of a result that there is none of, with the reason why."""
 
     reason: str
 
@@ -37,10 +37,15 @@ class Judgement:
     """Every metric by every criterion."""
 
     outcomes: Mapping[tuple[str, str], Result | Inapplicable]  # by metric and criterion
+    criteria: Mapping[str, Criterion] = field(default_factory=dict, repr=False, compare=False)  # by their texts
 
     def __getitem__(self, key: tuple[str, str]) -> Result | Inapplicable:
         """The outcome of a metric by a criterion, both by name."""
         return self.outcomes[key]
+
+    def criterion(self, text: str) -> Criterion:
+        """The criterion of this text, for what it says of itself."""
+        return self.criteria[text] if text in self.criteria else described(text)
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas frame, one row per metric and criterion."""
@@ -51,44 +56,82 @@ class Judgement:
         return pd.DataFrame(rows, columns=columns)
 
     def __rich__(self) -> "RichTable":
-        cells = {key: _value(outcome) for key, outcome in self.outcomes.items()}
-        return table(Table("metric", cells))
+        cells = {key: _entry(outcome) for key, outcome in self.outcomes.items()}
+        return Table.of("metric", cells).compact()
 
 
 def judge(
     trial: Trial,
     metrics: Iterable[str | Metric] = tuple(METRICS),
-    criteria: Iterable[str | Criterion] | None = None,
+    criteria: Iterable[str | Criterion | Judge] | None = None,
 ) -> Judgement:
-    """Puts the metrics through the criteria; those named in the folder, unless told otherwise."""
+    """Puts the metrics through the criteria; without `criteria` through all of the folder.
+
+    `metrics` and `criteria` are names, texts such as `identical_class(k=10)`, or values; a function of a trial
+    and a metric that gives a `Result` is a criterion as well. What does not apply is told with its reason.
+    """
     chosen = [metric_of(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics)]
-    wanted = CRITERIA.names() if criteria is None else [criteria] if isinstance(criteria, str) else criteria
-    laws = [CRITERIA.read(law) if isinstance(law, str) else law for law in wanted]
-    pairs = [(metric, law) for metric in chosen for law in laws]  # what a metric needs is not needed later
+    named = by_text(CRITERIA.names() if criteria is None else criteria)
+    pairs = [(metric, text) for metric in chosen for text in named]  # what a metric needs is not needed later
     found = {}
-    for metric, law in tracked(pairs, "metrics by criteria"):
-        found[name_of(metric), written(law)] = attempted(partial(law, trial, metric))
-    return Judgement(
-        {
-            (name_of(metric), written(law)): found[name_of(metric), written(law)]
-            for law in laws
-            for metric in chosen
-        }
-    )
+    for metric, text in tracked(pairs, "metrics by criteria"):
+        found[name_of(metric), text] = outcome(named[text], trial, metric)
+    keys = [(name_of(metric), text) for text in named for metric in chosen]
+    return Judgement({key: found[key] for key in keys}, named)
+
+
+def by_text(criteria: "str | Iterable[str | Criterion | Judge]") -> dict[str, Criterion]:
+    """Criteria by their texts, from names, texts, values or functions; one alone may be given as it is.
+
+    >>> by_text("identical_class(k=10)")
+    {'identical_class(k=10)': IdenticalClass(k=10, demand=0.95)}
+    """
+    given = [criteria] if isinstance(criteria, (str, Criterion)) else criteria
+    named = [_criterion(each) for each in given]
+    return {written(each): each for each in named}
+
+
+def default_criteria(trial: Trial, k: int) -> dict[str, Criterion]:
+    """What an audit of this trial runs when no criteria are named: all that have what they need, in order.
+
+    `k` is how many precedents the audit looks at.
+    """
+    every = sorted((CRITERIA.get(name) for name in CRITERIA.names()), key=lambda each: each.order)
+    return by_text([each for one in every if one.is_given(trial) for each in one.variants(k)])
+
+
+def described(text: str) -> Criterion:
+    """The criterion that a text such as `identical_class(k=10)` writes; of one in no file, only the text."""
+    try:
+        return CRITERIA.read(text)
+    except InputError:
+        return Unlisted(text)
+
+
+def outcome(criterion: Criterion, trial: Trial, metric: Metric) -> Result | Inapplicable:
+    """The result of a metric by a criterion, or the reason why there is none."""
+    reason = criterion.inapplicable(trial)
+    return attempted(lambda: criterion(trial, metric)) if reason is None else Inapplicable(reason)
+
+
+def _criterion(given: str | Criterion | Judge) -> Criterion:
+    if isinstance(given, str):
+        return CRITERIA.read(given)
+    return given if isinstance(given, Criterion) else Unlisted.of(given)
 
 
 def attempted(work: Callable[[], T]) -> T | Inapplicable:
-    """What the work gives; or why it has no meaning here, does not fit, or breaks down."""
+    """What `work` gives; or the reason why it has no meaning here, does not fit, or breaks down."""
     try:
         return work()
     except (NotApplicable, NumericalError, BudgetError) as reason:
         return Inapplicable(str(reason))
 
 
-def _value(outcome: Result | Inapplicable) -> Value:
+def _entry(outcome: Result | Inapplicable) -> Entry:
     if isinstance(outcome, Inapplicable):
-        return Value("–")
-    return Value(f"{outcome.mean:.3f}", outcome.verdict)
+        return Entry(NONE, why=outcome.reason)
+    return Entry(f"{outcome.mean:.3f}", verdict=outcome.verdict)
 
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> dict[str, object]:

@@ -10,6 +10,9 @@ def spearman(first: Tensor, second: Tensor) -> Tensor:
     Ranks are doubled and centred, so they are whole numbers and equal orders correlate at exactly 1.
     A row that ties everything has no order: with another such row it agrees (1), with any other it
     shares nothing (0).
+
+    >>> spearman(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[10.0, 40.0, 90.0]]))
+    tensor([1.], dtype=torch.float64)
     """
     a, b = doubled_ranks(first), doubled_ranks(second)
     ab, aa, bb = (a * b).sum(dim=1), a.square().sum(dim=1), b.square().sum(dim=1)
@@ -19,7 +22,11 @@ def spearman(first: Tensor, second: Tensor) -> Tensor:
 
 
 def doubled_ranks(scores: Tensor) -> Tensor:
-    """Twice the average rank of each entry in its row, less the mean: whole numbers. NaN is lowest."""
+    """Twice the average rank of each entry in its row [m, n], less the mean: whole numbers. NaN is lowest.
+
+    >>> doubled_ranks(torch.tensor([[0.1, 0.3, 0.3]]))
+    tensor([[-2.,  1.,  1.]], dtype=torch.float64)
+    """
     scores = scores.masked_fill(scores.isnan(), -torch.inf).contiguous()
     ordered = scores.sort(dim=1).values
     below = torch.searchsorted(ordered, scores, right=False)

@@ -36,7 +36,7 @@ class TrialOptions(Told, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What the criteria look at. Make one with `Trial.of`."""
+    """What the criteria look at: a model, its training set and the cases. Make one with `Trial.of`."""
 
     workspace: Workspace
     cases: Examples  # labelled with the model's own predictions
@@ -85,18 +85,18 @@ class Trial:
         return metric.similarity(self.kernel(metric))
 
     def relevance(self, metric: Metric) -> Relevance:
-        """The metric before this trial's model, with what it can share with others."""
+        """A metric fitted to this trial's model and training set; what it computes is shared with others."""
         settled = metric.preconditioner.settled(self.workspace)
         return Relevance(replace(metric, preconditioner=settled), self.workspace)
 
     def kernel(self, metric: Metric) -> Kernel:
-        """The inner products of all cases with all training instances."""
+        """The inner products of all cases with all training instances, which metrics of one kernel share."""
         relevance = self.relevance(metric)
         slot = KERNEL.at(self, metric.features, relevance.metric.preconditioner)
         return self.workspace.once(slot, lambda: _whole(relevance, self.cases))
 
     def randomized(self, seed: int, label: str) -> "Trial":
-        """The same cases before a model with freshly drawn parameters.
+        """The trial of a model with freshly drawn parameters, by `seed`, with the cases of this one.
 
         With label "own" the cases carry the random model's predictions, with "shared" the trained one's.
         """
@@ -117,12 +117,19 @@ class Trial:
 
         return self.workspace.once(RANDOMIZED.at(self, seed, label), trial)
 
-    def merged(self, seed: int) -> "Trial":
-        """The trial of a model trained on classes merged at random into two; the old are the subclasses."""
+    @property
+    def unmergeable(self) -> str | None:
+        """The reason why no model can be trained on merged classes; none if one can."""
         if self.retrain is None:
-            raise NotApplicable("No subclass labels were given, and no way to retrain on merged classes.")
+            return "No subclass labels were given, and no way to retrain on merged classes."
         if self.workspace.classifier.classes < 3:
-            raise NotApplicable("Merging two classes into two leaves no subclasses.")
+            return "Merging two classes into two leaves no subclasses."
+        return None
+
+    def merged(self, seed: int) -> "Trial":
+        """The trial of a model trained on classes merged by `seed` into two; the old are the subclasses."""
+        if self.retrain is None or self.unmergeable:
+            raise NotApplicable(self.unmergeable)
         loss, retrain = self.workspace.classifier.loss.merged(), self.retrain
         return self.workspace.once(MERGED.at(self, seed), lambda: self._merged(seed, loss, retrain))
 
@@ -152,7 +159,11 @@ def _whole(relevance: Relevance, cases: Examples) -> Kernel:
 
 
 def merge(classes: int, seed: int) -> Tensor:
-    """The new class, 0 or 1, of each old one [classes]: shuffled by seed, as many in each as can be."""
+    """The new class, 0 or 1, of each old one [classes]: shuffled by seed, as many in each as can be.
+
+    >>> merge(4, seed=0).bincount().tolist()
+    [2, 2]
+    """
     order = torch.randperm(classes, generator=torch.Generator().manual_seed(seed))
     groups = torch.zeros(classes, dtype=torch.long)
     groups[order[classes // 2 :]] = 1

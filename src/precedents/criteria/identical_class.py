@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from precedents.criteria._criterion import Criterion
 from precedents.criteria._result import Result, chance_of_all, rate
 from precedents.criteria._trial import Trial
 from precedents.metrics.metric import Metric
@@ -10,11 +11,28 @@ from precedents.registry import written
 
 
 @dataclass(frozen=True)
-class IdenticalClass:
-    """A success rate over the cases."""
+class IdenticalClass(Criterion):
+    """A success rate over the cases: 1 where the first k precedents all have the predicted class.
+
+    >>> import torch
+    >>> from precedents import Trial, metric
+    >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> print(IdenticalClass(k=3)(Trial.of(model, (x, y), (x, y)), metric("cos_x")))
+    identical_class(k=3): 1.000 ± 0.000 over 6 cases, 95% interval [0.610, 1.000], chance 0.050: passed
+    """
 
     k: int = 1
     demand: float = 0.95  # the rate at which a metric passes
+
+    order = 20
+    sentence = "The most relevant training instances have the class that the model predicted."
+
+    @property
+    def counts(self) -> bool:
+        """It counts where it looks at the first precedent alone."""
+        return self.k == 1
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each case 1 or 0."""

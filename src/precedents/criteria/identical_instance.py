@@ -1,9 +1,11 @@
 """Identical instance: a correctly predicted training instance is its own best precedent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
+from precedents.criteria._criterion import Criterion
 from precedents.criteria._result import Result, rate
 from precedents.criteria._trial import Trial
 from precedents.errors import InputError, NotApplicable
@@ -16,16 +18,33 @@ ROUNDING = 1e-9  # relative to the row's largest score: an equal of the instance
 
 
 @dataclass(frozen=True)
-class IdenticalInstance:
-    """A success rate over training instances that are asked about as if they were cases."""
+class IdenticalInstance(Criterion):
+    """A success rate over training instances that are asked about as if they were cases.
+
+    >>> import torch
+    >>> from precedents import Trial, metric
+    >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> x[0] *= 9  # the longest instance is in the way of its like
+    >>> print(IdenticalInstance()(Trial.of(model, (x, y), (x, y)), metric("dot_x")))
+    identical_instance: 0.667 ± 0.471 over 6 cases, 95% interval [0.300, 0.903], chance 0.167: weak
+    """
 
     most: int = 500  # how many are asked about
     seed: int = 0
     demand: float = 0.95  # the rate at which a metric passes
 
+    order = 40
+    sentence = "A training instance, asked about as a case, finds itself."
+
     def __post_init__(self) -> None:
         if self.most < 1:
             raise InputError(f"most is {self.most}. Ask about at least one training instance.")
+
+    def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
+        """The training instances that are asked about."""
+        return {("trained", "training instances"): min(self.most, len(trial.workspace.train))}
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each instance asked about 1 or 0."""

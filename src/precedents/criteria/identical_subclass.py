@@ -4,8 +4,10 @@ The subclasses are given with the trial, or made by merging the classes at rando
 a model on those. Only cases that the model predicts correctly count.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from precedents.criteria._criterion import Criterion
 from precedents.criteria._result import Result, chance_of_all, rate
 from precedents.criteria._trial import Trial
 from precedents.errors import NotApplicable
@@ -15,12 +17,44 @@ from precedents.registry import written
 
 
 @dataclass(frozen=True)
-class IdenticalSubclass:
-    """A success rate over the correctly predicted cases."""
+class IdenticalSubclass(Criterion):
+    """A success rate over the correctly predicted cases: 1 where the first k precedents have the own subclass.
+
+    >>> import torch
+    >>> from precedents import Trial, metric
+    >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> finer = torch.tensor([0, 1, 0, 2, 0, 2])  # the second class is of two kinds
+    >>> trial = Trial.of(model, (x, y), (x, y), subclasses=(finer, finer))
+    >>> print(IdenticalSubclass()(trial, metric("cos_x")))
+    identical_subclass: 0.667 ± 0.471 over 6 cases, 95% interval [0.300, 0.903], chance 0.389: failed
+    """
 
     k: int = 1
     seed: int = 0  # of the merge, where subclasses are made
     demand: float = 0.95  # the rate at which a metric passes
+
+    order = 30
+    needs = ("subclasses", "retrain")
+    sentence = (
+        "Classes are merged for training; the most relevant instances should still come from the case's own "
+        "class."
+    )
+
+    @property
+    def counts(self) -> bool:
+        """It counts where it looks at the first precedent alone."""
+        return self.k == 1
+
+    def inapplicable(self, trial: Trial) -> str | None:
+        """The reason why there are no subclasses: no labels of them, and no model of merged classes."""
+        return None if trial.subclasses is not None else trial.unmergeable
+
+    def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
+        """The cases under the model of merged classes, unless there are subclass labels."""
+        model = "trained" if trial.subclasses is not None else f"merged {self.seed}"
+        return {(model, "cases"): len(trial.cases)}
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each correctly predicted case 1 or 0."""

@@ -4,14 +4,17 @@ For each case the rank correlation between the relevance of all training instanc
 and under one whose parameters are drawn anew.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
 
-from precedents.criteria._result import Result, Verdict, Z, bootstrap
+from precedents.criteria._criterion import Criterion
+from precedents.criteria._result import Result, Z, bootstrap
 from precedents.criteria._spearman import spearman
 from precedents.criteria._trial import Trial
+from precedents.criteria._verdict import of_correlation
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.registry import written
@@ -20,19 +23,45 @@ Label = Literal["own", "shared"]
 
 
 @dataclass(frozen=True)
-class ModelRandomization:
-    """A mean rank correlation over the cases; zero is best, one means that the model is not looked at."""
+class ModelRandomization(Criterion):
+    """A mean rank correlation over the cases; zero is best, one means that the model is not looked at.
+
+    >>> import torch
+    >>> from precedents import Trial, metric
+    >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> print(ModelRandomization(draws=1)(Trial.of(model, (x, y), (x, y)), metric("cos_x")))
+    model_randomization(draws=1): 1.000 ± 0.000 over 6 cases, 95% interval [1.000, 1.000], chance 0.000: failed
+    """
 
     draws: int = 3  # random models
     label: Label = "own"  # each model explains its own prediction, or both the trained model's
     seed: int = 0
     fail: float = 0.7  # the mean correlation above which the paper calls it failed
 
+    better = "zero"
+    order = 10
+    sentence = (
+        "A metric that looks at the model ranks the training set otherwise once the model's parameters are "
+        "drawn at random. The rank correlation of the two should be near 0; 1 means that the model is not "
+        "looked at."
+    )
+
     def __post_init__(self) -> None:
         if self.label not in get_args(Label):
             raise InputError(f"label is {self.label!r}. Use one of: {', '.join(get_args(Label))}.")
         if self.draws < 1:
             raise InputError(f"draws is {self.draws}. Draw at least one random model.")
+
+    def variants(self, k: int) -> Sequence[Criterion]:
+        """Each model explains its own prediction, and both the trained model's."""
+        return *super().variants(k), replace(self, label="shared")
+
+    def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
+        """The cases under the trained model and under every random one."""
+        random = [f"random {self.seed + draw}" for draw in range(self.draws)]
+        return {**super().rounds(trial), **{(model, self.label): len(trial.cases) for model in random}}
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each case the mean correlation over the draws."""
@@ -45,12 +74,7 @@ class ModelRandomization:
         values = torch.stack(draws).mean(dim=0)
         m, n = trained.shape
         nulls = {"null over training instances": null(n), "null over cases": null(m)}
-        mean = float(values.mean())
-        verdict: Verdict = "weak"
-        if mean > self.fail:
-            verdict = "failed"
-        elif abs(mean) <= max(nulls.values()):
-            verdict = "passed"
+        verdict = of_correlation(float(values.mean()), max(nulls.values()), self.fail)
         between = float(torch.stack([draw.mean() for draw in draws]).std(correction=0))
         low, high = bootstrap(values)
         return Result(written(self), values, low, high, 0.0, verdict, nulls | {"std over draws": between})

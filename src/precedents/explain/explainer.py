@@ -25,7 +25,7 @@ from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Estimate
 from precedents.views.comparison import spread_of
-from precedents.views.shown import Render, shown
+from precedents.views.instance import Render, shown
 
 GRAD_COS = "cos_grad"
 
@@ -33,15 +33,30 @@ GRAD_COS = "cos_grad"
 class Explainer:
     """Explains predictions of a model by instances of its training set.
 
-    `metric` is one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
-    `hidden` names modules whose outputs are the hidden layers, `vectorise` turns inputs into vectors for
-    the metrics on inputs, `classes` names the classes, and `render` turns an instance into what a person
-    sees: `precedents.images`, `texts`, `tables`, or any function that returns an image array, a text or a
-    mapping of named values. `memory` is how much may be used, in bytes or as "2 GB"; half of what is free
-    without it. `audit` is what `precedents.audit` found of this model and training set: explanations then
-    know the hubs, and say when their metric failed. `loss` is what the model was
-    trained with, if it is not plain cross entropy, and `output` says which of its outputs are the logits, if
-    that is not found, both as for `Classifier.of`.
+    model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn, a model or a
+        pipeline of Hugging Face, or a Classifier.
+    train: its training set, as `Examples.of` or the model's own library takes it.
+    metric: one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
+    hidden: the modules whose outputs are the hidden layers; found out without it.
+    vectorise: turns inputs into vectors for the metrics on inputs; they are flattened without it.
+    classes: the names of the classes.
+    render: turns an instance into what a person sees: `precedents.images`, `texts`, `tables`, or any function
+        that returns an image array, a text or a mapping of named values.
+    memory: how much may be used, in bytes or as "2 GB"; half of what is free without it.
+    audit: what `precedents.audit` found of this model and training set: explanations then know the hubs, and
+        say when their metric failed.
+    loss: what the model was trained with, if it is not plain cross entropy, as for `Classifier.of`.
+    output: which of the model's outputs are the logits, if that is not found, as for `Classifier.of`.
+
+    >>> import torch
+    >>> x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
+    >>> model = torch.nn.Linear(4, 2, bias=False)
+    >>> weight = torch.tensor([[2.0, -1.0, 2.0, -1.0], [-2.0, 1.0, -2.0, 1.0]])
+    >>> _ = model.load_state_dict({"weight": weight})
+    >>> print(Explainer(model, (x, y)).explain(x[2] + x[0] / 2, k=2))
+    predicted 0, because of
+      #2  0  +0.894  above 75.0%
+      #0  0  +0.447  above 50.0%
     """
 
     def __init__(
@@ -166,7 +181,7 @@ class Explainer:
         The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
         many bytes; a disk without room is refused. The model and the training set are not in it.
         """
-        save(self.relevance, Path(folder))
+        save(self.relevance, Path(folder), self.classes)
 
     @classmethod
     def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":

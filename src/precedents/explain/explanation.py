@@ -13,8 +13,8 @@ from precedents.explain.cautions import ANOTHER
 from precedents.explain.decomposition import Decomposition
 from precedents.metrics.ranking import TopK
 from precedents.views.comparison import WIDTH, beginning, line
-from precedents.views.gallery import Cell, Strip, figure, page
-from precedents.views.shown import Render, Shown, scores, shown
+from precedents.views.gallery import Strip, figure, page
+from precedents.views.instance import Cell, Render, Shown, scores, shown
 
 if TYPE_CHECKING:
     import pandas as pd

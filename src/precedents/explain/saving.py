@@ -55,7 +55,7 @@ class Manifest:
     format: int = FORMAT
 
 
-def save(relevance: Relevance, folder: Path) -> None:
+def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> None:
     """Keeps the fitted inverse, one vector to know the features by, and what of the training set is read."""
     _checked_place(folder, relevance.disk)
     workspace, inverse, vectors = relevance.workspace, relevance.inverse, relevance.vectors
@@ -64,7 +64,7 @@ def save(relevance: Relevance, folder: Path) -> None:
         known = {id(value): name for name, value in _known(relevance).items()}
         manifest = Manifest(
             metric=str(relevance.metric),
-            classes=None if workspace.subject.classes is None else list(workspace.subject.classes),
+            classes=None if classes is None else list(classes),
             model=workspace.classifier.fingerprint(),
             weights=_weights(workspace.classifier),
             inverse=_item(inverse, known, files),

@@ -30,7 +30,14 @@ SIMILARITIES: Registry[Similarity] = Registry("similarity", similarities)
 
 @dataclass(frozen=True)
 class Metric:
-    """How relevant a training instance is to a case, written as `similarity:features/preconditioner`."""
+    """How relevant a training instance is to a case, written as `similarity:features/preconditioner`.
+
+    >>> metric = Metric.read("cosine:gradient/hessian(damping=0.01)")
+    >>> metric.similarity.__name__, metric.features.__name__, metric.preconditioner.damping
+    ('cosine', 'gradient', 0.01)
+    >>> print(Metric(metric.features, metric.similarity))
+    cosine:gradient
+    """
 
     features: Features
     similarity: Similarity

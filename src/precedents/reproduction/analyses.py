@@ -23,7 +23,7 @@ from precedents.metrics.preconditioners.hessian import InverseHessian
 from precedents.metrics.ranking import top_k
 from precedents.metrics.similarities.cosine import cosine
 from precedents.reproduction.records import Piece
-from precedents.views.shown import as_png, shown
+from precedents.views.instance import as_png, shown
 from precedents.zoo.dataset import Dataset
 
 if TYPE_CHECKING:

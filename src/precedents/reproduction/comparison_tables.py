@@ -9,7 +9,7 @@ from precedents.reproduction.published import CRITERIA, without_spread
 from precedents.reproduction.rank_agreement import ORDER
 from precedents.reproduction.results import Estimate, Findings
 from precedents.reproduction.tables import counted, titled
-from precedents.views.grid import NONE, Entry, Grid, number, signed, spread
+from precedents.views.table import NONE, Entry, Table, decimal, mean_and_std, signed
 
 SHARED = "model_randomization(label=shared)"
 OPEN = "Open: no recorded variant gives the published value"
@@ -43,7 +43,7 @@ def sentences(comparison: Comparison) -> list[str]:
     return [each for each in said if each]
 
 
-def grids(comparison: Comparison) -> list[Grid]:
+def grids(comparison: Comparison) -> list[Table]:
     """Everything, in the order of reading."""
     made = []
     if comparison.cells:
@@ -60,7 +60,7 @@ def grids(comparison: Comparison) -> list[Grid]:
     return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]
 
 
-def brief(comparison: Comparison) -> list[Grid]:
+def brief(comparison: Comparison) -> list[Table]:
     """What is printed: counts, Fisher rows, the largest open differences, targets, and ours alone."""
     made = []
     if comparison.cells:
@@ -72,7 +72,7 @@ def brief(comparison: Comparison) -> list[Grid]:
     return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]
 
 
-def alone(found: Findings) -> Grid:
+def alone(found: Findings) -> Table:
     """A setting without published numbers."""
     criteria = found.criteria()
     rows: list[list[Entry | str]] = [
@@ -80,7 +80,7 @@ def alone(found: Findings) -> Grid:
         for metric in sorted(found.tried(), key=lambda name: [*FORMS, name].index(name))
     ]
     notes = [f"{counted(found.repeats, 'repeat')}, mean ± std. The paper has no numbers of this setting."]
-    return Grid(f"{found.setting}: ours alone", ["metric", *(_lined(c) for c in criteria)], rows, notes)
+    return Table(f"{found.setting}: ours alone", ["metric", *(_lined(c) for c in criteria)], rows, notes)
 
 
 def _closeness(comparison: Comparison) -> str:
@@ -114,7 +114,7 @@ def _orders(comparison: Comparison) -> str:
     )
 
 
-def _counted(comparison: Comparison) -> Grid:
+def _counted(comparison: Comparison) -> Table:
     """Statuses by setting and criterion: agree + differ + open."""
     settings = list(dict.fromkeys(each.setting for each in comparison.cells))
     rows: list[list[Entry | str]] = []
@@ -127,7 +127,7 @@ def _counted(comparison: Comparison) -> Grid:
     rows.append(["all", *every, _count(comparison.counts())])
     headings = ["setting", *(_lined(criterion) for criterion in CRITERIA.values()), "all"]
     notes = ["Published cells that agree / differ with a named cause / are open.", MEASURE, *_flat(comparison)]
-    return Grid("Cells by status", headings, rows, notes)
+    return Table("Cells by status", headings, rows, notes)
 
 
 def _flat(comparison: Comparison) -> list[str]:
@@ -147,7 +147,7 @@ def _count(counts: dict[str, int]) -> Entry:
     )
 
 
-def _targets(comparison: Comparison) -> Grid:
+def _targets(comparison: Comparison) -> Table:
     """The order of the metrics in every column, and GC's difference."""
     close = comparison.closeness()
     orders = {(each.setting, each.criterion): each for each in comparison.orders}
@@ -169,7 +169,7 @@ def _targets(comparison: Comparison) -> Grid:
                 continue
             moved = [f"open; moved: {', '.join(order.moved)}"] if order.below else []
             under = tuple(order.reasons) or tuple(moved)
-            row.append(Entry(number(order.correlation), under, VERDICTS[order.status]))
+            row.append(Entry(decimal(order.correlation), under, VERDICTS[order.status]))
         rows.append(row)
     headings = [
         "setting",
@@ -185,10 +185,10 @@ def _targets(comparison: Comparison) -> Grid:
         "less; or, where it has no spread, how near a single repeat of ours comes to it, and to our own mean. "
         "If none of these explains it, it is open."
     )
-    return Grid("Targets: GC, and the order of the metrics", headings, rows, [note])
+    return Table("Targets: GC, and the order of the metrics", headings, rows, [note])
 
 
-def _randomization(comparison: Comparison) -> Grid:
+def _randomization(comparison: Comparison) -> Table:
     """Both label choices and both null intervals."""
     rows: list[list[Entry | str]] = []
     for each in comparison.cells:
@@ -202,7 +202,7 @@ def _randomization(comparison: Comparison) -> Grid:
             [
                 each.setting,
                 titled(each.metric),
-                spread(published.mean, published.std) if published else NONE,
+                mean_and_std(published.mean, published.std) if published else NONE,
                 Entry(_ticked(ours, each.status == "agrees"), verdict=VERDICTS.get(each.status, "")),
                 _ticked(shared and shared.found, shared is not None and shared.agrees),
                 *_nulls(nulls, ours, shared and shared.found),
@@ -214,7 +214,7 @@ def _randomization(comparison: Comparison) -> Grid:
         "Own: each model explains its own prediction; shared: both explain the trained model's. Below each "
         "null interval, which of the two lies in it. ✓ agrees with the published value."
     )
-    return Grid("Randomization: both label choices, both null intervals", headings, rows, [note], texts=2)
+    return Table("Randomization: both label choices, both null intervals", headings, rows, [note], texts=2)
 
 
 def _nulls(nulls: Estimate | None, own: Estimate | None, shared: Estimate | None) -> list[Entry | str]:
@@ -232,7 +232,7 @@ def _nulls(nulls: Estimate | None, own: Estimate | None, shared: Estimate | None
     ]
 
 
-def _fisher(comparison: Comparison) -> Grid:
+def _fisher(comparison: Comparison) -> Table:
     """The correct matrix beside that of the published code."""
     cells = {
         (each.setting, each.metric, each.criterion): each
@@ -250,7 +250,7 @@ def _fisher(comparison: Comparison) -> Grid:
     )
     headings = ["setting", "metric", *(_lined(criterion) for criterion in CRITERIA.values())]
     title = "Fisher rows: the published code's matrix beside the correct one"
-    return Grid(title, headings, rows, [note], texts=2)
+    return Table(title, headings, rows, [note], texts=2)
 
 
 def _matrices(each: Compared | None) -> Entry:
@@ -262,7 +262,7 @@ def _matrices(each: Compared | None) -> Entry:
         for variant in each.variants
         if kind in variant.metric and variant.criterion == each.criterion
     }
-    under = [f"published {spread(each.cell.published.mean, each.cell.published.std)}"]
+    under = [f"published {mean_and_std(each.cell.published.mean, each.cell.published.std)}"]
     under += [f"{name} {_ticked(variant.found, variant.agrees)}" for name, variant in theirs.items()]
     agrees = each.status == "agrees"
     verdict = "passed" if agrees else "weak" if any(variant.agrees for variant in theirs.values()) else ""
@@ -271,10 +271,10 @@ def _matrices(each: Compared | None) -> Entry:
 
 
 def _ticked(found: Estimate | None, agrees: bool) -> str:
-    return NONE if found is None else spread(found.mean, found.std) + (" ✓" if agrees else "")
+    return NONE if found is None else mean_and_std(found.mean, found.std) + (" ✓" if agrees else "")
 
 
-def _variants(comparison: Comparison) -> Grid:
+def _variants(comparison: Comparison) -> Table:
     """How many published cells each variant gives."""
     scores = comparison.scores()
     names = dict.fromkeys((metric, name) for metric, name, _ in scores)
@@ -285,21 +285,21 @@ def _variants(comparison: Comparison) -> Grid:
         for metric, name in sorted(names, key=lambda key: order.index(key[0]))
     ]
     notes = ["Published cells that agree with the variant, of those where it was recorded."]
-    return Grid("Variants against the published cells", ["metric", "variant", *kinds], rows, notes, texts=2)
+    return Table("Variants against the published cells", ["metric", "variant", *kinds], rows, notes, texts=2)
 
 
 def _score(score: tuple[int, int] | None) -> str:
     return f"{score[0]} of {score[1]}" if score else NONE
 
 
-def _listed(comparison: Comparison, status: str, title: str) -> Grid:
+def _listed(comparison: Comparison, status: str, title: str) -> Table:
     """Cells of one status, the largest difference first."""
     chosen = [each for each in comparison.cells if each.status == status]
     chosen.sort(key=lambda each: -abs(each.cell.difference or 0))
     rows = [_line(each) for each in chosen]
     headings = ["setting", "criterion", "metric", "published", "ours", "difference", "deviations"]
     last = "variants that give it" if status == "differs" else "nearest variant"
-    return Grid(title, [*headings, last], rows, texts=3)
+    return Table(title, [*headings, last], rows, texts=3)
 
 
 def _line(each: Compared) -> list[Entry | str]:
@@ -310,15 +310,15 @@ def _line(each: Compared) -> list[Entry | str]:
         each.setting,
         each.criterion,
         titled(each.metric),
-        spread(theirs.mean, theirs.std) if theirs else NONE,
+        mean_and_std(theirs.mean, theirs.std) if theirs else NONE,
         _estimate(each.cell.ours),
         signed(each.cell.difference or 0),
         signed(each.deviations or 0, 1),
-        "\n".join(f"{each.named(v)}: {spread(v.found.mean, v.found.std)}" for v in shown) or NONE,
+        "\n".join(f"{each.named(v)}: {mean_and_std(v.found.mean, v.found.std)}" for v in shown) or NONE,
     ]
 
 
-def _absent(comparison: Comparison) -> Grid:
+def _absent(comparison: Comparison) -> Table:
     """Why there is no number of ours."""
     reasons: dict[tuple[str, str], list[Compared]] = {}
     for each in comparison.cells:
@@ -328,11 +328,11 @@ def _absent(comparison: Comparison) -> Grid:
         [setting, str(len(cells)), ", ".join(dict.fromkeys(c.metric for c in cells)), reason]
         for (setting, reason), cells in reasons.items()
     ]
-    return Grid("Published cells without ours", ["setting", "cells", "metrics", "reason"], rows, texts=4)
+    return Table("Published cells without ours", ["setting", "cells", "metrics", "reason"], rows, texts=4)
 
 
 def _estimate(found: Estimate | None, verdict: str = "") -> Entry:
-    return Entry(spread(found.mean, found.std), verdict=verdict) if found else Entry(NONE)
+    return Entry(mean_and_std(found.mean, found.std), verdict=verdict) if found else Entry(NONE)
 
 
 def _lined(criterion: str) -> str:
@@ -340,7 +340,7 @@ def _lined(criterion: str) -> str:
     return criterion.replace("_", "\n").replace("(", "\n(")
 
 
-def notes_of(found: Sequence[Findings]) -> Grid:
+def notes_of(found: Sequence[Findings]) -> Table:
     """What the records say of themselves: repeats, protocol, notes."""
     rows: list[list[Entry | str]] = [
         [
@@ -351,4 +351,4 @@ def notes_of(found: Sequence[Findings]) -> Grid:
         ]
         for each in found
     ]
-    return Grid("How it was run", ["setting", "repeats", "protocol", "note"], rows, texts=4)
+    return Table("How it was run", ["setting", "repeats", "protocol", "note"], rows, texts=4)

@@ -6,10 +6,13 @@ from typing import Any
 
 from precedents.reproduction.results import Findings
 from precedents.reproduction.tables import titled
-from precedents.views.grid import Entry, Grid, number
-from precedents.views.pages import Example, Page, Section, Seen
-from precedents.views.shown import scores
+from precedents.views.comparison import Column
+from precedents.views.gallery import Picture, Tile, TiledExample
+from precedents.views.instance import scores
+from precedents.views.pages import Page, Section
+from precedents.views.table import Entry, Table, decimal
 
+CASE, PRECEDENT = 100, 6  # columns of a table row that are shown at once
 BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
@@ -25,7 +28,7 @@ def gallery(found: Sequence[Findings]) -> Page | None:
     return Page("Examples", lead, sections)
 
 
-def hubs(found: Sequence[Findings]) -> list[Grid]:
+def hubs(found: Sequence[Findings]) -> list[Table]:
     """By setting, the training instances that a metric chose most often, with their cosine and norm."""
     return [grid for each in found if (grid := _hubs(each)).rows]
 
@@ -38,14 +41,14 @@ def _sections(found: Findings) -> Iterator[Section]:
             yield Section(f"{found.setting}: {title}", examples=[_example(case) for case in chosen])
 
 
-def _example(case: Mapping[str, Any]) -> Example:
+def _example(case: Mapping[str, Any]) -> TiledExample:
     predicted, truth = str(case["predicted"]), str(case["truth"])
     title = f"case {case['case']}\npredicted {predicted}" + (
         "" if predicted == truth else f", in truth {truth}"
     )
     strips = {
         titled(metric): [
-            _seen(
+            _tile(
                 each["shown"],
                 f"#{each['index']} {each['label']}\n{score}",
                 each["label"] == case["predicted"],
@@ -54,31 +57,32 @@ def _example(case: Mapping[str, Any]) -> Example:
         ]
         for metric, offered in case["by"].items()
     }
-    return Example(_seen(case["shown"], title, None), strips)
+    return TiledExample(_tile(case["shown"], title), predicted == truth, strips)
 
 
-def _seen(shown: Mapping[str, Any], title: str, agrees: bool | None) -> Seen:
+def _tile(shown: Mapping[str, Any], title: str, agrees: bool | None = None) -> Tile:
+    """A recorded instance: an image in base64, values by name, or a text."""
     png, table = str(shown.get("png", "")), shown.get("table")
-    return Seen(
-        title,
-        png=png if BASE64.fullmatch(png) else "",
-        text=str(shown.get("text", "")),
-        table={str(name): _value(value) for name, value in table.items()} if table else None,
-        agrees=agrees,
-    )
+    if BASE64.fullmatch(png):
+        return Tile(title, agrees, Picture(f"data:image/png;base64,{png}"))
+    if table:
+        columns = tuple(Column(str(name), _value(value)) for name, value in table.items())
+        most = CASE if agrees is None else PRECEDENT
+        return Tile(title, agrees, values=columns[:most], more=columns[most:])
+    return Tile(title, agrees, text=((str(shown.get("text", "")), ""),))
 
 
 def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _hubs(found: Findings) -> Grid:
+def _hubs(found: Findings) -> Table:
     rows: list[list[Entry | str]] = [
         [
             titled(metric) if place == 0 else "",
             f"#{index} {label}",
             str(times),
-            number(cosine),
+            decimal(cosine),
             f"{norm:.3g}",
             f"{percentile:.0f}%",
         ]
@@ -86,4 +90,4 @@ def _hubs(found: Findings) -> Grid:
         for place, (index, times, label, cosine, norm, percentile) in enumerate(first)
     ]
     headings = ["metric", "instance", "chosen first", "mean cosine\nto those cases", "norm", "norm\npercentile"]
-    return Grid(f"{found.setting}: most often chosen, first repeat", headings, rows, texts=2)
+    return Table(f"{found.setting}: most often chosen, first repeat", headings, rows, texts=2)

@@ -9,13 +9,13 @@ from precedents.reproduction.figures import drawings
 from precedents.reproduction.published import CRITERIA
 from precedents.reproduction.results import Cost, Findings
 from precedents.reproduction.tables import criterion_of, overview, table
-from precedents.views.grid import Grid, as_csv
-from precedents.views.pages import Page, Picture, Section, html, picture
+from precedents.views.pages import Illustration, Page, Section, html, picture
+from precedents.views.table import Table, as_csv
 
 FILES = {criterion: name for name, criterion in CRITERIA.items()}
 
 
-def table_grids(found: Sequence[Findings], test: str | None = None) -> list[Grid]:
+def table_grids(found: Sequence[Findings], test: str | None = None) -> list[Table]:
     """One table, or all five and the overview."""
     if test is not None:
         return [table(criterion_of(test), found).grid()]
@@ -36,7 +36,7 @@ def table_files(found: Sequence[Findings], test: str | None = None) -> dict[str,
         grids = [over.grid(), *grids]
         files["overview.md"] = grids[0].markdown()
         files["overview.csv"] = as_csv(over.records())
-    sections = [Section(grid.title.partition(":")[0], grids=[grid]) for grid in [*grids, notes_of(found)]]
+    sections = [Section(grid.title.partition(":")[0], tables=[grid]) for grid in [*grids, notes_of(found)]]
     lead = ["Ours beside the published numbers, from the records of the bench."]
     name = f"{FILES[criterion_of(test)]}.html" if test else "tables.html"
     return files | {name: html(Page("Tables", lead, sections))}
@@ -49,7 +49,7 @@ def comparison_files(comparison: Comparison, found: Sequence[Findings]) -> dict[
         ["# Ours against the published numbers", "", *(f"- {each}" for each in said), "", MEASURE, ""]
     )
     page = Page(
-        "Ours against the published numbers", said, [Section(grid.title, grids=[grid]) for grid in made]
+        "Ours against the published numbers", said, [Section(grid.title, tables=[grid]) for grid in made]
     )
     return {
         "comparison.csv": as_csv(each.record() for each in comparison.cells),
@@ -60,13 +60,13 @@ def comparison_files(comparison: Comparison, found: Sequence[Findings]) -> dict[
 
 def figure_files(found: Sequence[Findings], spent: Sequence[Cost]) -> Iterator[tuple[str, str]]:
     """Every figure as SVG, the examples, and an index that shows all; each when it is drawn."""
-    shown: dict[str, list[Picture]] = {}
+    shown: dict[str, list[Illustration]] = {}
     for drawing in drawings(found, spent):
         file = f"{drawing.name}.svg"
         yield file, picture(drawing.draw(), drawing.name)
-        shown.setdefault(drawing.section, []).append(Picture(file, drawing.caption))
+        shown.setdefault(drawing.section, []).append(Illustration(file, drawing.caption))
     sections = [
-        Section(name, pictures=pictures, grids=hubs(found) if name.startswith("Most often") else ())
+        Section(name, pictures=pictures, tables=hubs(found) if name.startswith("Most often") else ())
         for name, pictures in shown.items()
     ]
     examples = gallery(found)
@@ -79,6 +79,6 @@ def figure_files(found: Sequence[Findings], spent: Sequence[Cost]) -> Iterator[t
     tables, comparison = table_files(found), comparison_files(compare(found), found)
     yield from (tables | comparison).items()
     listed = {name: name for name in ("tables.html", "comparison.html", "comparison.md", *tables, *comparison)}
-    sections.append(Section("Tables and comparison", grids=[overview(found).grid()], links=listed))
-    sections.append(Section("How it was run", grids=[notes_of(found)]))
+    sections.append(Section("Tables and comparison", tables=[overview(found).grid()], links=listed))
+    sections.append(Section("How it was run", tables=[notes_of(found)]))
     yield "index.html", html(Page("The paper's evaluation, again", sentences(compare(found)), sections))

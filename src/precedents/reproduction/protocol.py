@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from precedents.classifier.classifier import Classifier, Vectorise
-from precedents.criteria._result import Criterion
+from precedents.criteria._criterion import Criterion
 from precedents.criteria._trial import Trial
 from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.identical_instance import IdenticalInstance

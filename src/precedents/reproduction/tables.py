@@ -9,7 +9,8 @@ from precedents.errors import UnknownNameError
 from precedents.metrics.names import ALIASES, FORMS
 from precedents.reproduction.published import CRITERIA, Published, PublishedModel, published, published_models
 from precedents.reproduction.results import Estimate, Findings
-from precedents.views.grid import NONE, Entry, Grid, number, signed, spread
+from precedents.views.table import NONE, Entry, decimal, mean_and_std, signed
+from precedents.views.table import Table as Grid
 
 TITLES: Mapping[str, str] = {
     "model_randomization": "Model randomization: rank correlation",
@@ -130,8 +131,8 @@ class Overview:
         return [_verdict(of[key]) if key in of else Entry(NONE) for of in self._parts.values()]
 
     def _rates(self, metric: str) -> list[Entry]:
-        pairs = (((metric, criterion), of) for criterion in RATES for of in self._parts.values())
-        return [Entry(spread(of[key].mean, of[key].std, 3)) if key in of else Entry(NONE) for key, of in pairs]
+        found = (of.get((metric, criterion)) for criterion in RATES for of in self._parts.values())
+        return [Entry(mean_and_std(each.mean, each.std, 3) if each else NONE) for each in found]
 
     @property
     def _parts(self) -> dict[str, Mapping[tuple[str, str], Average]]:
@@ -260,16 +261,16 @@ def _accuracy(column: Column) -> Entry:
 
 def _beside(cell: Cell, repeats: int | None = None) -> Entry:
     """Ours, the published value and the difference; fewer repeats than the column's are named."""
-    under = [spread(cell.published.mean, cell.published.std)] if cell.published else []
+    under = [mean_and_std(cell.published.mean, cell.published.std)] if cell.published else []
     if cell.ours is None:
         return Entry(NONE, tuple(under), why=cell.missing)
     if cell.difference is not None:
         under.append(signed(cell.difference))
     if repeats is not None and cell.ours.repeats != repeats:
         under.append(counted(cell.ours.repeats, "repeat"))
-    return Entry(spread(cell.ours.mean, cell.ours.std), tuple(under))
+    return Entry(mean_and_std(cell.ours.mean, cell.ours.std), tuple(under))
 
 
 def _verdict(average: Average) -> Entry:
-    failed = average.largest > FAIL
-    return Entry("failed" if failed else "passed", (number(average.largest),), "failed" if failed else "passed")
+    verdict = "failed" if average.largest > FAIL else "passed"
+    return Entry(verdict, (decimal(average.largest),), verdict)

@@ -1,5 +1,10 @@
-"""Tensors in the files of a folder, each file with a checksum; they are mapped into memory when read."""
+"""Tensors in the files of a folder, each file with a checksum; they are mapped into memory when read.
 
+The files are safetensors in which every tensor begins at a multiple of 64 bytes, as tensors in memory do: the
+last digits of a product depend on that. What fills the room between them are tensors of bytes, called `~1`, ...
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
@@ -7,11 +12,23 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from precedents.errors import FormatError, StoreError
+
+ALIGNED, FILLING = 64, "~"  # bytes; how the names of what fills the room between tensors begin
+DTYPES = {  # as safetensors calls them
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +43,7 @@ class TensorFiles:
         name = name or f"{len(self.known):04}.safetensors"
         path = self.folder / name
         try:
-            save_file(dict(tensors), path)
+            _save(tensors, path)
             self.known[name] = {"bytes": path.stat().st_size, "checksum": _checksum(path)}
         except (OSError, SafetensorError) as error:
             raise StoreError(f"{path} cannot be written: {error}. Name a folder on another disk.") from error
@@ -48,9 +65,35 @@ class TensorFiles:
             if _checksum(path) != self.known[name]["checksum"]:
                 raise FormatError(f"{path} is damaged: its checksum differs.")
             with safe_open(path, framework="pt") as file:
-                return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  it is no mapping
+                names = [name for name in file.keys() if not name.startswith(FILLING)]  # noqa: SIM118  no mapping
+                return {name: file.get_tensor(name) for name in names}
         except (OSError, SafetensorError) as error:
             raise FormatError(f"{path} cannot be read: {error}.") from error
+
+
+def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """A file of safetensors: the length of a header, the header, and the tensors one after the other."""
+    header: dict[str, Any] = {}
+    parts: list[Tensor] = []
+    place = 0
+    for name, tensor in tensors.items():
+        values = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+        filling = torch.zeros(-len(values) % ALIGNED, dtype=torch.uint8)
+        for key, part, dtype, shape in (
+            (name, values, DTYPES[tensor.dtype], list(tensor.shape)),
+            (f"{FILLING}{len(parts)}", filling, "U8", [len(filling)]),
+        ):
+            if len(part) or key == name:
+                offsets = [place, place + len(part)]
+                header[key] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+                parts.append(part)
+                place += len(part)
+    text = json.dumps(header).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNED)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for part in parts:
+            file.write(part.numpy().data)
 
 
 def _checksum(path: Path) -> int:

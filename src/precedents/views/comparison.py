@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precedents.views.shown import Render, Shown, shown, visible
+from precedents.views.instance import Render, Shown, shown, visible
 
 if TYPE_CHECKING:
     from precedents.data.examples import Examples

@@ -1,4 +1,8 @@
-"""A sheet: cases and their precedents side by side, as a figure or as HTML; another class is marked."""
+"""Cases and their precedents side by side: a figure, an HTML fragment, or the tiles of a page.
+
+An instance of another class than the predicted one is marked. On a page a picture is kept once, a text comes in
+parts, and a table row by its values nearest to the case's.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,24 +11,21 @@ from html import escape
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from precedents.views import comparison
-from precedents.views.shown import Shown, as_png, lines, visible
+from precedents.views.comparison import Column, compared, parts, sides
+from precedents.views.instance import Cell, Shown, as_png, lines, shrunk, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ROWS = 8  # of a table row in a figure
-AGREES, DISAGREES = "#2a7f62", "#c0392b"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One instance on the sheet, with what is written above it."""
-
-    title: str
-    picture: Shown
-    agrees: bool | None = None  # None for a case
+ROWS = 8  # columns of a table row in a figure
+SMALL, LARGE = 72, 160  # pixels that a picture of a page may have on its longer side, beside others and alone
+LONG = 320  # letters of a text that a page shows at once
+FEW = 24  # columns of a table row that a page shows at once
+AGREES, DISAGREES = "#2a7f62", "#c0392b"  # colours
 
 
 @dataclass(frozen=True)
@@ -38,26 +39,64 @@ class Strip:
     @cached_property
     def known(self) -> Mapping[str, float]:
         """The standard deviations of the columns."""
-        return self.spread or comparison.spreads(cell.picture for cell in (self.case, *self.precedents))
+        return self.spread or comparison.spreads(cell.shown for cell in (self.case, *self.precedents))
 
     @property
     def cells(self) -> list[Cell]:
         """All of them; of a table row, the case begins with what its precedents show of themselves."""
-        rows = [cell.picture for cell in self.precedents]
-        first = replace(self.case, picture=comparison.told_first(self.case.picture, rows, self.known))
+        rows = [cell.shown for cell in self.precedents]
+        first = replace(self.case, shown=comparison.told_first(self.case.shown, rows, self.known))
         return [first, *self.precedents]
 
     def lines(self, cell: Cell, most: int) -> list[str]:
         """A table row: all of the case as far as there is room, and of a precedent what is near and far."""
-        row, case = cell.picture, self.case.picture
+        row, case = cell.shown, self.case.shown
         assert isinstance(row, Mapping)
         if cell.agrees is None or not isinstance(case, Mapping):
             return lines(row, most)
         return comparison.lines(row, case, self.known)
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A picture on a page: the address of its data, and in an album the id that it has there and its size."""
+
+    address: str
+    name: str = ""
+    width: int = 0  # pixels
+    height: int = 0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One instance as the page shows it: a picture, a text in parts (each of a kind), or columns."""
+
+    title: str
+    agrees: bool | None
+    picture: Picture | None = None
+    text: tuple[tuple[str, str], ...] = ()
+    rest: tuple[tuple[str, str], ...] = ()  # what is shown on demand
+    values: tuple[Column, ...] = ()  # of a precedent: the nearest to the case
+    far: tuple[Column, ...] = ()  # and the farthest from it
+    more: tuple[Column, ...] = ()  # what is shown on demand
+
+    @property
+    def kind(self) -> str:
+        """What tiles like this one are called: pictures, rows or texts."""
+        return "pictures" if self.picture else "rows" if self.values else "texts"
+
+
+@dataclass(frozen=True)
+class TiledExample:
+    """One case and its precedents by every metric, as tiles."""
+
+    case: Tile
+    right: bool  # whether the prediction is
+    strips: Mapping[str, Sequence[Tile]]  # by metric
+
+
 def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
-    """A matplotlib figure, one row per case; no global state of matplotlib is touched."""
+    """The strips as a matplotlib figure, one row per case; no global state of matplotlib is touched."""
     from matplotlib.figure import Figure
 
     columns = 1 + max(len(strip.precedents) for strip in strips)
@@ -76,9 +115,9 @@ def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
 
 def _width(cell: Cell, strip: Strip) -> float:
     """Inches that the cell needs: a table row as many as its longest line."""
-    if isinstance(cell.picture, Mapping):
+    if isinstance(cell.shown, Mapping):
         return max(2.2, 0.25 + 0.055 * max(map(len, strip.lines(cell, ROWS)), default=0))
-    return 2.2 if isinstance(cell.picture, str) else 1.25
+    return 2.2 if isinstance(cell.shown, str) else 1.25
 
 
 def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
@@ -90,11 +129,11 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
     for spine in axes.spines.values():
         spine.set_color(colour)
         spine.set_linewidth(2.0 if cell.agrees is not True else 1.0)
-    if not isinstance(cell.picture, (str, Mapping)):
-        axes.imshow(cell.picture, cmap="gray_r", vmin=0, vmax=1)
+    if not isinstance(cell.shown, (str, Mapping)):
+        axes.imshow(cell.shown, cmap="gray_r", vmin=0, vmax=1)
         return
-    if isinstance(cell.picture, str):
-        text, size, family = fill(visible(cell.picture), 26, max_lines=7, placeholder=" ..."), 7, "sans-serif"
+    if isinstance(cell.shown, str):
+        text, size, family = fill(visible(cell.shown), 26, max_lines=7, placeholder=" ..."), 7, "sans-serif"
     else:
         text, size, family = visible("\n".join(strip.lines(cell, ROWS))), 6, "monospace"
     place: dict[str, Any] = {"va": "top", "transform": axes.transAxes, "in_layout": False}
@@ -102,7 +141,7 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
 
 
 def page(strips: Sequence[Strip], heading: str = "") -> str:
-    """An HTML fragment, one row per case; everything shown is escaped."""
+    """The strips as an HTML fragment, one row per case; everything shown is escaped."""
     rows = "".join("<tr>" + "".join(_cell(cell, strip) for cell in strip.cells) + "</tr>" for strip in strips)
     title = f"<caption style='text-align:left'>{escape(heading)}</caption>" if heading else ""
     return f"<table class='precedents' style='border-collapse:collapse'>{title}<tbody>{rows}</tbody></table>"
@@ -120,16 +159,16 @@ def document(fragment: str, title: str) -> str:
 def _cell(cell: Cell, strip: Strip) -> str:
     colour = {None: "#222222", True: AGREES, False: DISAGREES}[cell.agrees]
     mark = " ✗" if cell.agrees is False else ""
-    if isinstance(cell.picture, str):
-        other = strip.case.picture if cell.agrees is not None else None
-        body = f"<p style='max-width:16em'>{_text(cell.picture, other)}</p>"
-    elif isinstance(cell.picture, Mapping):
+    if isinstance(cell.shown, str):
+        other = strip.case.shown if cell.agrees is not None else None
+        body = f"<p style='max-width:16em'>{_text(cell.shown, other)}</p>"
+    elif isinstance(cell.shown, Mapping):
         text = visible("\n".join(strip.lines(cell, most=12)))
         body = f"<pre style='text-align:left'>{escape(text)}</pre>"
     else:
         body = (
             f"<img alt='{escape(cell.title)}' width='96' style='image-rendering:pixelated' "
-            f"src='{as_png(cell.picture)}'>"
+            f"src='{as_png(cell.shown)}'>"
         )
     style = f"border:2px solid {colour};padding:6px;text-align:center;vertical-align:top"
     return f"<td style='{style}'><div style='color:{colour}'>{escape(cell.title)}{mark}</div>{body}</td>"
@@ -138,4 +177,54 @@ def _cell(cell: Cell, strip: Strip) -> str:
 def _text(text: str, case: Shown | None) -> str:
     """With words that the case has too in bold, and unknown ones marked."""
     tags = {"": "{}", "shared": "<b>{}</b>", "unknown": "<mark>{}</mark>"}
-    return "".join(tags[kind].format(escape(visible(part))) for part, kind in comparison.parts(text, case))
+    return "".join(tags[kind].format(escape(visible(part))) for part, kind in parts(text, case))
+
+
+@dataclass
+class Album:
+    """The pictures of a page, each kept once however often it is shown."""
+
+    pictures: dict[Any, Picture] = field(default_factory=dict)
+
+    def picture(self, array: "np.ndarray[Any, Any]", most: int = SMALL) -> Picture:
+        """The array as a picture of at most so many pixels a side."""
+        small = shrunk(array, most)
+        key = small.shape, small.tobytes()
+        if key not in self.pictures:
+            height, width = small.shape[:2]
+            self.pictures[key] = Picture(as_png(small), f"picture-{len(self.pictures)}", width, height)
+        return self.pictures[key]
+
+    def alone(self, cell: Cell) -> Tile:
+        """A case as a tile, its picture larger than those of its precedents."""
+        if isinstance(cell.shown, (str, Mapping)):
+            return self.tile(cell)
+        return Tile(cell.title, cell.agrees, self.picture(cell.shown, LARGE))
+
+    def tile(self, cell: Cell, beside: Shown | None = None, spread: Mapping[str, float] | None = None) -> Tile:
+        """An instance as a tile; beside a case, with the columns that are near and far, or with shared words.
+
+        `spread` gives the standard deviations of a table's columns.
+        """
+        if isinstance(cell.shown, str):
+            return _of_text(cell, cell.shown, beside)
+        if isinstance(cell.shown, Mapping):
+            return _of_row(cell, cell.shown, beside, spread or {})
+        return Tile(cell.title, cell.agrees, self.picture(cell.shown))
+
+
+def _of_text(cell: Cell, text: str, beside: Shown | None) -> Tile:
+    """The beginning, to the end of a word, and the rest."""
+    head = text if len(text) <= LONG else text[: text.rfind(" ", 0, LONG) + 1] or text[:LONG]
+    return Tile(cell.title, cell.agrees, text=parts(head, beside), rest=parts(text[len(head) :], beside))
+
+
+def _of_row(cell: Cell, row: Mapping[str, Any], beside: Shown | None, spread: Mapping[str, float]) -> Tile:
+    """The first columns; beside a case, the nearest and the farthest."""
+    if not isinstance(beside, Mapping):
+        every = tuple(compared(row, row, {}))
+        return Tile(cell.title, cell.agrees, values=every[:FEW], more=every[FEW:])
+    every = tuple(compared(row, beside, spread))
+    near, far = sides(every)
+    rest = [column for column in every[len(near) :] if column not in far]
+    return Tile(cell.title, cell.agrees, values=tuple(near), far=tuple(far), more=tuple(rest))

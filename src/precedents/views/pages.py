@@ -5,44 +5,21 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from precedents.views.grid import Grid
+from precedents.views.gallery import TiledExample
 from precedents.views.report import COLOURS, environment
 from precedents.views.svg import standalone
+from precedents.views.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A file beside the page, with its caption."""
+class Illustration:
+    """A picture that is a file beside the page, with its caption."""
 
     file: str
     caption: str
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One instance: an image in base64, a text, or values by name."""
-
-    title: str
-    png: str = ""
-    text: str = ""
-    table: Mapping[str, str] | None = None
-    agrees: bool | None = None  # None for a case
-
-    @property
-    def kind(self) -> str:
-        """What instances like this one are called."""
-        return "pictures" if self.png else "rows" if self.table else "texts"
-
-
-@dataclass(frozen=True)
-class Example:
-    """One case and the precedents by every metric."""
-
-    case: Seen
-    strips: Mapping[str, Sequence[Seen]]
 
 
 @dataclass(frozen=True)
@@ -51,9 +28,9 @@ class Section:
 
     title: str
     text: Sequence[str] = ()
-    grids: Sequence[Grid] = ()
-    pictures: Sequence[Picture] = ()
-    examples: Sequence[Example] = ()
+    tables: Sequence[Table] = ()
+    pictures: Sequence[Illustration] = ()
+    examples: Sequence[TiledExample] = ()
     links: Mapping[str, str] | None = None  # addresses by text
 
 
@@ -67,7 +44,7 @@ class Page:
 
 
 def html(page: Page) -> str:
-    """The page."""
+    """The page as HTML, with its styles; the illustrations stay files beside it."""
     from markupsafe import Markup
 
     return (
@@ -76,7 +53,7 @@ def html(page: Page) -> str:
 
 
 def picture(figure: "Figure", name: str) -> str:
-    """A figure as a file of its own, in light and in dark."""
+    """A figure as an SVG file of its own, in light and in dark; its ids begin with `name`."""
     return standalone(figure, name, COLOURS, _styles().partition("\n* {")[0])
 
 

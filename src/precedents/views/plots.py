@@ -1,4 +1,4 @@
-"""Figures of a bench: bars beside published values, strips of quantiles, scatters, curves, dots.
+"""Figures of a reproduction: bars beside published values, strips of quantiles, scatters, curves, dots.
 
 As in `figures`: plain values in, a matplotlib figure out, no text is read as mathematics.
 """
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from precedents.views.figures import (
+from precedents.views.figures import PAGE, Reals
+from precedents.views.gallery import AGREES
+from precedents.views.panels import (
     FAINT,
     INK,
     MUTED,
-    PAGE,
     WEAK,
     Pair,
-    Reals,
+    below,
     broken,
     dashed,
     firsts,
     grid,
     panelled,
 )
-from precedents.views.gallery import AGREES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +42,7 @@ HUES = (
     "#4fa3a5",
     "#8a9a1f",
 )
+LETTERS = 6.5  # size of a legend's
 SHAPES = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p")
 
 
@@ -78,7 +79,7 @@ def bars(values: Mapping[Pair, Bar], *, width: float = PAGE) -> "Figure":
         handles.append(_mark("published", "D", WEAK))
     if any(bar.chance is not None for bar in values.values()):
         handles.append(_line("chance", ":", MUTED))
-    _below(drawn, handles)
+    below(drawn, handles, LETTERS)
     return drawn
 
 
@@ -105,7 +106,7 @@ def dots(
                 shape, hue = _look(series.index(name))
                 axes.plot(value, y, shape, color=hue, markersize=3.6, alpha=0.85, mew=0)
         axes.set_xlabel(label, fontsize=7, color=MUTED, parse_math=False)
-    _below(drawn, [_mark(name, *_look(i)) for i, name in enumerate(series)])
+    below(drawn, [_mark(name, *_look(i)) for i, name in enumerate(series)], LETTERS)
     return drawn
 
 
@@ -187,7 +188,7 @@ def curves(
                 place.axhline(levels[heading][name], color=hue, linewidth=0.9, linestyle=":")
         place.set_xlabel(label, fontsize=7, color=MUTED, parse_math=False)
     handles = [_mark(name, *_look(i)) for i, name in enumerate(series)]
-    _below(drawn, handles + ([_line("published", ":", MUTED)] if levels else []))
+    below(drawn, handles + ([_line("published", ":", MUTED)] if levels else []), LETTERS)
     return drawn
 
 
@@ -243,18 +244,3 @@ def _line(name: str, style: Literal["-", ":"], colour: str) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=colour, linestyle=style, linewidth=1.2, label=name)
-
-
-def _below(drawn: "Figure", handles: Sequence[Any]) -> None:
-    """A legend below the panels."""
-    if handles:
-        drawn.legend(
-            handles=list(handles),
-            loc="outside lower center",
-            ncols=5,
-            frameon=False,
-            fontsize=6.5,
-            labelcolor=INK,
-            handlelength=1.4,
-            columnspacing=1.4,
-        )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from precedents.data.inputs import Inputs, leaves
 from precedents.errors import InputError
-from precedents.views.shown import CHANNELS, Channels, Render, channels_last, unit
+from precedents.views.instance import CHANNELS, Channels, Render, channels_last, unit
 
 Words: TypeAlias = Sequence[str] | Mapping[int, str] | Callable[[list[int]], str] | Any
 

@@ -11,27 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 from precedents.views import figures
 from precedents.views.comparison import spreads
-from precedents.views.gallery import Cell
-from precedents.views.shown import visible
+from precedents.views.gallery import Album, Tile, TiledExample
+from precedents.views.instance import Cell, visible
+from precedents.views.panels import COLOURS as VERDICTS
+from precedents.views.panels import FAINT, INK, MUTED, PAPER
 from precedents.views.svg import inline
-from precedents.views.tiles import Album, Tile
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
 COLOURS = {  # of the figures, as the page has them for light and for dark
-    figures.INK: "var(--ink)",
-    figures.MUTED: "var(--muted)",
-    figures.FAINT: "var(--line)",
-    figures.PAPER: "var(--page)",
-    **{colour: f"var(--{verdict})" for verdict, colour in figures.COLOURS.items()},
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    FAINT: "var(--line)",
+    PAPER: "var(--page)",
+    **{colour: f"var(--{verdict})" for verdict, colour in VERDICTS.items()},
 }
+
+_Plan = tuple[Any, Callable[..., "Figure"], str]  # a figure's values, how it is drawn at a width, in words
 
 
 @dataclass(frozen=True)
-class Row:
-    """One metric by one criterion."""
+class ReportRow:
+    """One metric by one criterion: a row of the table of all numbers."""
 
     metric: str
     criterion: str
@@ -58,7 +61,7 @@ class Example:
     """One case with the precedents by every metric, side by side."""
 
     case: Cell
-    right: bool
+    right: bool  # whether the prediction is
     strips: Mapping[str, Sequence[Cell]]  # by metric
 
 
@@ -68,7 +71,7 @@ class Report:
 
     title: str
     verdict: Sequence[str]  # sentences: the recommendation first, then its reason and cautions
-    rows: Sequence[Row]
+    rows: Sequence[ReportRow]
     values: Mapping[tuple[str, str], Sequence[float]]  # one per case, by metric and criterion
     norms: Mapping[str, tuple[Sequence[float], Sequence[float]]]  # of all, of the selected
     hubs: Sequence[Hub]
@@ -81,14 +84,17 @@ class Report:
     command: str = ""  # that makes this page again
     null: float | None = None  # half the interval around zero of correlations that mean nothing
     spread: Mapping[str, float] = field(default_factory=dict)  # of the training set's columns, if it is a table
+    better: Mapping[str, str] = field(default_factory=dict)  # by criterion, "higher" or "zero": what is best
+    meaning: Mapping[str, str] = field(default_factory=dict)  # by criterion, in a sentence or two
 
 
 @dataclass(frozen=True)
-class _Column:
-    """A criterion of the main table, and the axis of its small plots."""
+class _Scale:
+    """A criterion as a column of the main table, and the axis of its small plots."""
 
     name: str
     graded: bool  # more than yes or no for a case
+    zero: bool  # whether zero is best
     low: float
     high: float
 
@@ -98,8 +104,8 @@ class _Column:
 
 
 @dataclass(frozen=True)
-class _Drawing:
-    """A figure in two widths, with what it says in words and what to know when reading it."""
+class _Inline:
+    """A figure on the page, in two widths, with what it says in words."""
 
     wide: str
     narrow: str
@@ -114,7 +120,7 @@ def html(report: Report) -> str:
     script = folder.joinpath("report.js").read_text("utf-8")
     album = Album()
     rows = {(row.metric, row.criterion): row for row in report.rows}
-    columns = [_column(report, name) for name in dict.fromkeys(row.criterion for row in report.rows)]
+    columns = [_scale(report, name) for name in dict.fromkeys(row.criterion for row in report.rows)]
     return (
         environment()
         .get_template("report.html.jinja")
@@ -125,7 +131,8 @@ def html(report: Report) -> str:
             metrics=list(dict.fromkeys(row.metric for row in report.rows)),
             counts=_counts(report.rows),
             inapplicable=_inapplicable(report.rows),
-            drawings={name: _drawn(name, *drawing) for name, drawing in _drawings(report, columns).items()},
+            meanings={_words(each.name): report.meaning.get(each.name, "") for each in columns},
+            drawings={name: _drawn(name, *plan) for name, plan in _plans(report, columns).items()},
             hubs=_grouped(report.hubs, album),
             examples=[_example(example, album, report.spread) for example in report.examples],
             pictures=album.pictures,  # by now it holds those of the hubs and the examples
@@ -137,7 +144,7 @@ def html(report: Report) -> str:
 
 
 def environment() -> "Environment":
-    """The package's templates; whatever they show is escaped and visible."""
+    """jinja2's environment with the package's templates; whatever they show is escaped and visible."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -168,16 +175,17 @@ def _number(value: float) -> str:
     return f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
 
 
-def _column(report: Report, name: str) -> _Column:
-    """A criterion whose values are other than 0 and 1, or which is about random models, is graded."""
+def _scale(report: Report, name: str) -> _Scale:
+    """A criterion for which zero is best, or whose values are other than 0 and 1, is graded."""
     rows = [row for row in report.rows if row.criterion == name]
     values = (value for (_, criterion), all in report.values.items() if criterion == name for value in all)
-    graded = name.startswith("model_randomization") or any(value not in (0, 1) for value in values)
+    graded = report.better.get(name) == "zero" or any(value not in (0, 1) for value in values)
+    zero = report.better.get(name, "zero" if graded else "higher") == "zero"
     ends = [end for row in rows for end in (row.value, row.low, row.high) if end is not None and isfinite(end)]
-    return _Column(name, graded, min([0.0, *ends]), max([1.0, *ends]))
+    return _Scale(name, graded, zero, min([0.0, *ends]), max([1.0, *ends]))
 
 
-def _counts(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
+def _counts(rows: Sequence[ReportRow]) -> dict[str, tuple[int, int]]:
     """By metric, how many criteria it passed and how many applied."""
     counts: dict[str, tuple[int, int]] = {}
     for row in rows:
@@ -186,7 +194,7 @@ def _counts(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def _inapplicable(rows: Sequence[Row]) -> dict[str, list[str]]:
+def _inapplicable(rows: Sequence[ReportRow]) -> dict[str, list[str]]:
     """By reason, the metrics (with the criterion, unless it is the reason for all) that it keeps out."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
@@ -202,24 +210,27 @@ def _grouped(hubs: Sequence[Hub], album: Album) -> dict[str, list[tuple[Hub, Til
     return grouped
 
 
-def _example(example: Example, album: Album, spread: Mapping[str, float]) -> dict[str, Any]:
-    beside = example.case.picture
-    spread = spread or spreads(cell.picture for strip in example.strips.values() for cell in strip)
-    return {
-        "right": example.right,
-        "case": album.alone(example.case),
-        "strips": {
-            metric: [album.tile(cell, beside, spread) for cell in strip]
-            for metric, strip in example.strips.items()
-        },
+def _example(example: Example, album: Album, spread: Mapping[str, float]) -> TiledExample:
+    case, beside = album.alone(example.case), example.case.shown
+    spread = spread or spreads(cell.shown for strip in example.strips.values() for cell in strip)
+    strips = {
+        metric: [album.tile(cell, beside, spread) for cell in strip] for metric, strip in example.strips.items()
     }
+    return TiledExample(case, example.right, strips)
 
 
-def _drawings(report: Report, columns: Sequence[_Column]) -> dict[str, tuple[Callable[..., "Figure"], str]]:
+def _plans(report: Report, columns: Sequence[_Scale]) -> dict[str, tuple[Callable[..., "Figure"], str]]:
     """The figures that there are values for, each as a function of its width, and in words."""
+    every = _of_criteria(report, columns) | _of_metrics(report) | _of_pairs(report)
+    return {name: (draw, label) for name, (values, draw, label) in every.items() if values}
+
+
+def _of_criteria(report: Report, columns: Sequence[_Scale]) -> dict[str, _Plan]:
+    """What is graded as boxes, the others as rates."""
     graded = {column.name for column in columns if column.graded}
     verdicts = {(row.metric, row.criterion): row.verdict for row in report.rows}
-    spread = {key: values for key, values in report.values.items() if key[1] in graded}
+    chances = {(row.metric, row.criterion): row.chance for row in report.rows if row.chance is not None}
+    correlations = {key: values for key, values in report.values.items() if key[1] in graded}
     rates = {
         (row.metric, row.criterion): (row.value, row.low, row.high)
         for row in report.rows
@@ -228,53 +239,52 @@ def _drawings(report: Report, columns: Sequence[_Column]) -> dict[str, tuple[Cal
         and row.low is not None
         and row.high is not None
     }
-    chances = {(row.metric, row.criterion): row.chance for row in report.rows if row.chance is not None}
+    boxes = partial(figures.boxes, correlations, verdicts, null=report.null)
+    intervals = partial(figures.rates, rates, chances, verdicts)
+    said = "Success rates of each metric with intervals and chance levels, as in the table of verdicts."
+    return {
+        "boxes": (correlations, boxes, "Box plots of the rank correlations of each metric."),
+        "rates": (rates, intervals, said),
+    }
+
+
+def _of_metrics(report: Report) -> dict[str, _Plan]:
+    """Norms, hubs, labels and costs, by metric."""
+    norms, labels, costs = report.norms, report.label_agreement, report.costs
     shares: dict[str, list[float]] = {}
     for hub in report.hubs:
         shares.setdefault(hub.metric, []).append(hub.share)
-    every: dict[str, tuple[Any, Callable[..., Figure], str]] = {
-        "boxes": (
-            spread,
-            partial(figures.boxes, spread, verdicts, null=report.null),
-            "Box plots of the rank correlations of each metric.",
-        ),
-        "rates": (
-            rates,
-            partial(figures.rates, rates, chances, verdicts),
-            "Success rates of each metric with intervals and chance levels, as in the table of verdicts.",
-        ),
-        "norms": (
-            report.norms,
-            partial(figures.norms, report.norms),
-            "Histograms of norms, of all training instances and of the selected ones.",
-        ),
+    lengths = "Histograms of norms, of all training instances and of the selected ones."
+    agreed, seconds = _listed(labels, "{:.2f}"), _listed(costs, "{:.3g}")
+    return {
+        "norms": (norms, partial(figures.norms, norms), lengths),
         "hubs": (shares, partial(figures.hubs, shares), "Shares of the cases by metric; given below as well."),
-        "labels": (
-            report.label_agreement,
-            partial(figures.label_agreement, report.label_agreement),
-            "Label agreement: " + _listed(report.label_agreement, "{:.2f}"),
-        ),
-        "costs": (
-            report.costs,
-            partial(figures.costs, report.costs),
-            "Seconds: " + _listed(report.costs, "{:.3g}"),
-        ),
+        "labels": (labels, partial(figures.label_agreement, labels), f"Label agreement: {agreed}"),
+        "costs": (costs, partial(figures.costs, costs), f"Seconds: {seconds}"),
     }
-    for i, (measure, pairs) in enumerate(report.agreement.items()):
-        draw = partial(figures.agreement, pairs)
-        every[f"agreement-{i}"] = pairs, draw, f"Heat map: {measure}. The numbers are in the table below."
-    return {name: (draw, label) for name, (values, draw, label) in every.items() if values}
+
+
+def _of_pairs(report: Report) -> dict[str, _Plan]:
+    """How far any two metrics agree, a heat map for each measure."""
+    return {
+        f"agreement-{i}": (
+            pairs,
+            partial(figures.agreement, pairs),
+            f"Heat map: {measure}. The numbers are in the table below.",
+        )
+        for i, (measure, pairs) in enumerate(report.agreement.items())
+    }
 
 
 def _listed(values: Mapping[str, float], form: str) -> str:
     return ", ".join(f"{name} {form.format(value)}" for name, value in values.items())
 
 
-def _drawn(name: str, draw: Callable[..., "Figure"], label: str) -> _Drawing:
+def _drawn(name: str, draw: Callable[..., "Figure"], label: str) -> _Inline:
     from markupsafe import Markup
 
     wide, narrow = (
         Markup(inline(draw(width=width), f"{name}-{size}", COLOURS))  # noqa: S704 (its text is escaped)
         for size, width in (("wide", figures.PAGE), ("narrow", figures.COLUMN))
     )
-    return _Drawing(wide, narrow, label)
+    return _Inline(wide, narrow, label)

@@ -9,23 +9,15 @@ from time import monotonic
 
 from rich.console import Console
 
-from precedents.criteria._judgement import judge
+from precedents.criteria._judgement import default_criteria, judge
 from precedents.criteria._trial import Trial
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation
 from precedents.zoo.run import Prepared, Recipe, Run
 
-LAWS = (
-    "model_randomization",
-    "model_randomization(label=shared)",
-    "identical_class",
-    "identical_class(k=10)",
-    "identical_subclass",
-    "identical_subclass(k=10)",
-    "identical_instance",
-)
 RECIPES = (Recipe("digits", "cnn", epochs=100), Recipe("digits", "logistic_regression", epochs=200))
 CASES = 200
+K = 10  # precedents that the criteria look at, besides the first
 
 
 def main(folder: Path, out: Console, *, short: bool = False) -> None:
@@ -56,7 +48,7 @@ def shown(run: Run, cases: int, name: Path, out: Console) -> None:
     out.print(f"The cases really are {truth}: the right predictions come first.")
     explanation.plot().savefig(name.with_suffix(".png"), dpi=150)
     name.with_suffix(".html").write_text(explanation.to_html(), encoding="utf-8")
-    judgement = judge(trial, criteria=LAWS)
+    judgement = judge(trial, criteria=default_criteria(trial, K).values())
     out.print(judgement)
     judgement.to_frame().to_csv(name.with_suffix(".csv"), index=False)
 

@@ -15,7 +15,14 @@ from precedents.runtime.cost import Cost
 
 @dataclass(frozen=True)
 class Identity(Preconditioner):
-    """Nothing to fit."""
+    """M = I: nothing to fit.
+
+    >>> import torch, precedents as pr
+    >>> train = torch.eye(4), torch.tensor([0, 1, 0, 1])
+    >>> fitted = pr.metric("cosine:gradient").fit(torch.nn.Linear(4, 2), train)
+    >>> print(fitted.inverse.description)  # doctest: +ELLIPSIS
+    identity
+    """
 
     def fit(self, vectors: Vectors) -> Inverse:  # noqa: ARG002
         """The identity matrix."""

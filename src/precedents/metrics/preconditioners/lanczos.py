@@ -35,6 +35,12 @@ class InverseLanczos(Preconditioner):
     The rest of the Hessian counts as zero curvature: directions outside of V are divided by the damping
     alone, which is relative to the diagonal of V L V^T. `negative` keeps or drops the negative eigenvalues
     that were found, as for InverseHessian; with as many pairs as parameters the two are the same matrix.
+
+    >>> import torch, precedents as pr
+    >>> train = torch.eye(4), torch.tensor([0, 1, 0, 1])
+    >>> fitted = pr.metric("cosine:gradient/lanczos(rank=3)").fit(torch.nn.Linear(4, 2), train)
+    >>> print(fitted.inverse.description)  # doctest: +ELLIPSIS
+    Lanczos spectrum of the exact Hessian, 10 x 10 as a spectrum of 3 pairs with residual ...
     """
 
     rank: int = 100

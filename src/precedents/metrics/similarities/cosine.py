@@ -7,7 +7,11 @@ from precedents.metrics.kernel import Kernel
 
 
 def cosine(kernel: Kernel) -> Tensor:
-    """Relevance [m, n], within [-1, 1]."""
+    """Relevance [m, n], within [-1, 1]: K / sqrt(q t).
+
+    >>> cosine(Kernel(torch.tensor([[3.0, 0.0]]), torch.tensor([9.0]), torch.tensor([1.0, 4.0])))
+    tensor([[1., 0.]])
+    """
     case_sq, train_sq = kernel.squares()
     return (kernel.cross * _inverse(case_sq)).mul_(_inverse(train_sq)).clamp_(-1, 1)
 

@@ -6,5 +6,10 @@ from precedents.metrics.kernel import Kernel
 
 
 def dot(kernel: Kernel) -> Tensor:
-    """Relevance [m, n]."""
+    """Relevance [m, n]: K itself.
+
+    >>> from torch import tensor
+    >>> dot(Kernel(tensor([[3.0, -1.0]]), tensor([9.0]), tensor([1.0, 4.0])))
+    tensor([[ 3., -1.]])
+    """
     return kernel.cross

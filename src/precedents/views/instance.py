@@ -1,8 +1,12 @@
-"""What a person sees of an instance: a picture, a text, or the named values of a table row."""
+"""The view of one instance: what a person sees of it is a picture, a text, or the named values of a table row.
+
+Print, figures, notebooks and pages all show an instance by what `shown` gives; with a title it is a `Cell`.
+"""
 
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
@@ -23,6 +27,15 @@ CHANNELS: tuple[str, ...] = get_args(Channels)
 
 # Control characters but tab and newlines, marks that turn the direction of a text, halves of letters.
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One instance among others, with what is written above it."""
+
+    title: str
+    shown: Shown
+    agrees: bool | None = None  # whether its class is the predicted one; None for a case
 
 
 def shown(instance: "Inputs", render: Render | None = None) -> Shown:
@@ -95,6 +108,19 @@ def as_png(picture: "np.ndarray[Any, Any]") -> str:
     file = BytesIO()
     imsave(file, picture, cmap="gray_r", vmin=0, vmax=1, format="png")
     return "data:image/png;base64," + b64encode(file.getvalue()).decode()
+
+
+def shrunk(picture: "np.ndarray[Any, Any]", most: int) -> "np.ndarray[Any, Any]":
+    """The picture with at most `most` pixels a side, each the mean of a block."""
+    step = -(-max(picture.shape[:2]) // most)
+    if step <= 1:
+        return picture
+    height, width = (-(-side // step) for side in picture.shape[:2])
+    missing = [(0, height * step - picture.shape[0]), (0, width * step - picture.shape[1])]
+    whole = np.pad(picture, missing + [(0, 0)] * (picture.ndim - 2), mode="edge")
+    blocks = whole.reshape(height, step, width, step, *picture.shape[2:])
+    mean: np.ndarray[Any, Any] = blocks.mean(axis=(1, 3))
+    return mean
 
 
 def lines(values: Mapping[str, Any], most: int = 12) -> list[str]:

@@ -1,0 +1,56 @@
+"""The instances that an audit shows: example cases, copies of training instances, and pictures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from precedents.audit.profile import Profile
+from precedents.criteria._judgement import Inapplicable
+from precedents.criteria._trial import Trial
+from precedents.views.instance import Shown, shown
+
+EACH = 2  # right and wrong predictions that are shown
+HUBS = 3  # that are shown of each metric
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case that is shown with its precedents."""
+
+    index: int
+    prediction: int
+    truth: int
+
+
+def example_cases(trial: Trial) -> list[Case]:
+    """The first cases that are predicted right, and the first that are not."""
+    right = trial.cases.labels == trial.truth
+    places = [*right.nonzero().flatten().tolist()[:EACH], *(~right).nonzero().flatten().tolist()[:EACH]]
+    return [Case(i, int(trial.cases.labels[i]), int(trial.truth[i])) for i in places]
+
+
+def duplicates(trial: Trial) -> list[tuple[int, int]]:
+    """Cases and training instances whose inputs are equal, byte for byte."""
+    places: dict[bytes, list[int]] = {}
+    for index, mark in enumerate(trial.workspace.train.marks()):
+        places.setdefault(mark, []).append(index)
+    return [(case, index) for case, mark in enumerate(trial.cases.marks()) for index in places.get(mark, [])]
+
+
+def pictures(
+    trial: Trial, cases: Sequence[Case], profiles: Mapping[str, Profile | Inapplicable]
+) -> dict[tuple[str, int], Shown]:
+    """What a person sees of the cases and of their precedents on the report page, by "case" or "train"."""
+    render = trial.workspace.subject.render
+    indices = [case.index for case in cases]
+    instances = _precedents([each for each in profiles.values() if isinstance(each, Profile)])
+    made = {}
+    for kind, examples, places in (("case", trial.cases, indices), ("train", trial.workspace.train, instances)):
+        for place, instance in zip(places, examples.seen(places), strict=True):
+            made[kind, place] = shown(instance, render)
+    return made
+
+
+def _precedents(profiles: Sequence[Profile]) -> list[int]:
+    """The training instances whose pictures the page shows."""
+    offered = {each.index for profile in profiles for case in profile.examples for each in case}
+    return sorted(offered | {first.index for profile in profiles for first in profile.firsts[:HUBS]})

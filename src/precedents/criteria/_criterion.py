@@ -1,0 +1,92 @@
+"""Criterion: what a metric must satisfy to be believed, and what it says of itself.
+
+`audit`, `judge`, the recommendation, the report, the command line and the documentation read from here which
+way is better, what an audit runs of it, what it needs and how dear it is. A new criterion is a frozen dataclass
+whose fields are its settings; it must say how it judges (`__call__`), and all else has a default.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from inspect import getdoc
+from typing import ClassVar, Literal
+
+from precedents.criteria._result import Result
+from precedents.criteria._trial import Trial
+from precedents.errors import NotApplicable
+from precedents.metrics.metric import Metric
+from precedents.registry import written
+
+Better = Literal["higher", "zero"]
+Judge = Callable[[Trial, Metric], Result]
+
+
+class Criterion(ABC):
+    """A frozen dataclass; called with a trial and a metric, it gives the result or raises NotApplicable."""
+
+    better: ClassVar[Better] = "higher"  # a success rate, or a correlation that is best at zero
+    needs: ClassVar[Sequence[str]] = ()  # of a trial, one of these: "subclasses", "retrain"
+    order: ClassVar[int] = 100  # its place in an audit, from the first; the name decides among equals
+
+    @property
+    def sentence(self) -> str:
+        """What it asks of a metric, for the report page; without its own, the first line of its docstring."""
+        return (getdoc(type(self)) or "").partition("\n")[0]
+
+    @abstractmethod
+    def __call__(self, trial: Trial, metric: Metric, /) -> Result:
+        """One number per case and what they come to; `rate` makes it of successes.
+
+        `trial` has the model, the training set and the cases; `trial.scores(metric)` is the relevance [m, n].
+        """
+
+    def variants(self, k: int) -> Sequence["Criterion"]:
+        """What an audit runs of it when no criteria are named: itself, and with this `k` if it has one.
+
+        `k` is how many precedents the audit looks at.
+        """
+        return (self, replace(self, k=k)) if is_dataclass(self) and hasattr(self, "k") else (self,)
+
+    def is_given(self, trial: Trial) -> bool:
+        """Whether the trial has what the criterion needs; if not, an audit runs it only where it is named."""
+        return not self.needs or any(getattr(trial, need) is not None for need in self.needs)
+
+    def inapplicable(self, trial: Trial) -> str | None:
+        """The reason why no metric has a result on this trial; none if it applies."""
+        return None if self.is_given(trial) else f"Not given: {' or '.join(self.needs)}."
+
+    def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
+        """How dear it is: how many cases it compares with the training set, by model and by kind of cases.
+
+        Criteria that compare the same cases under the same model share the work.
+        """
+        return {("trained", "cases"): len(trial.cases)}
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts for the success rate of a metric, which is the least of those that do."""
+        return False
+
+
+class Unlisted(Criterion):
+    """A criterion of no file: a function that a user passes, or a text of which nothing else is known.
+
+    `text` is its name and `judge` what is called; all that it says of itself is the default.
+    """
+
+    sentence = ""
+
+    def __init__(self, text: str, judge: Judge | None = None) -> None:
+        self.__name__ = text
+        self.judge = judge
+
+    @classmethod
+    def of(cls, judge: Judge) -> "Unlisted":
+        """The criterion that a function is: called with a trial and a metric, it gives a result."""
+        return cls(written(judge), judge)
+
+    def __call__(self, trial: Trial, metric: Metric) -> Result:
+        """What the function gives."""
+        if self.judge is None:
+            raise NotApplicable(f"No criterion is named {self.__name__}.")
+        return self.judge(trial, metric)

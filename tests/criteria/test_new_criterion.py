@@ -1,0 +1,189 @@
+"""A criterion is added by one file: audit, page, recommendation, command line and documentation take it up."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import precedents
+
+PACKAGE = Path(precedents.__file__).parent
+ROOT = Path(__file__).parent.parent.parent
+FILE = '''"""Label agreement: most of the first k precedents have the predicted class."""
+
+from dataclasses import dataclass
+
+from precedents.criteria._criterion import Criterion
+from precedents.criteria._result import Result, rate
+from precedents.criteria._trial import Trial
+from precedents.metrics.metric import Metric
+from precedents.metrics.ranking import checked_k, top_k
+from precedents.registry import written
+
+
+@dataclass(frozen=True)
+class LabelAgreement(Criterion):
+    """The share of the first k precedents that have the predicted class."""
+
+    k: int = 3  # precedents
+    demand: float = 0.95  # the share at which a metric passes
+
+    def __call__(self, trial: Trial, metric: Metric) -> Result:
+        """For each case a share."""
+        train, predicted = trial.workspace.train, trial.cases.labels
+        top = top_k([trial.scores(metric)], checked_k(self.k, len(train)))
+        shares = (train.labels[top.indices] == predicted[:, None]).double().mean(dim=1)
+        chance = (train.labels[None, :] == predicted[:, None]).double().mean()
+        return rate(written(self), shares, float(chance), self.demand)
+
+
+label_agreement = LabelAgreement()
+'''
+MODEL = """
+import torch
+
+
+def factory():
+    random = torch.Generator().manual_seed(0)
+    x, y = torch.randn(40, 3, generator=random), torch.arange(40) % 2
+    model = torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        model.weight.copy_(torch.randn(2, 3, generator=random))
+        model.bias.zero_()
+    return model, (x[:30], y[:30]), (x[30:], y[30:])
+"""
+AUDIT = """
+import json
+import precedents as pr
+from mine import factory
+model, train, test = factory()
+metrics = ["cos_x", "cos_grad"]
+found = pr.audit(model, train, test, metrics=metrics, k=5)
+alone = pr.audit(model, train, test, metrics=metrics, criteria=["label_agreement"], k=5)
+print(json.dumps({
+    "names": pr.CRITERIA.names(),
+    "criteria": found.criteria,
+    "table": str(found),
+    "page": found.to_html(),
+    "audit": found.to_dict(),
+    "mean": found["cos_grad", "label_agreement"].mean,
+    "alone": [alone["cos_grad", "label_agreement"].mean, alone["cos_grad", "label_agreement"].verdict],
+    "recommended": alone.recommendation.sentences,
+}))
+"""
+PAGES = """
+from mkdocs.config import load_config
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+
+config = load_config("mkdocs.yml")
+config.plugins.on_startup(command="build", dirty=False)
+config = config.plugins.on_config(config)
+files = config.plugins.on_files(Files([]), config=config)
+print(config.nav)
+for name in ("index", "label_agreement"):
+    page = Page(None, files.get_file_from_path(f"criteria/{name}.md"), config)
+    page.read_source(config)
+    print(config.plugins.on_page_markdown(page.markdown, page=page, config=config, files=files))
+"""
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory) -> Path:
+    """A folder with a copy of the package that has one more file, and a model beside it."""
+    folder = tmp_path_factory.mktemp("extended")
+    shutil.copytree(PACKAGE, folder / "precedents", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "precedents" / "criteria" / "label_agreement.py").write_text(FILE)
+    (folder / "mine.py").write_text(MODEL)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(extended):
+    """What Python prints with the extended package; a command that fails is an error."""
+
+    def ran(*arguments: str, cwd: Path = extended) -> str:
+        environment = os.environ | {
+            "PYTHONPATH": str(extended),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NO_MKDOCS_2_WARNING": "1",
+        }
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return ran
+
+
+@pytest.fixture(scope="module")
+def said(run) -> dict:
+    return json.loads(run("-c", AUDIT))
+
+
+def test_an_audit_runs_it_without_its_being_named(said) -> None:
+    assert "label_agreement" in said["names"]
+    assert said["criteria"] == [
+        "model_randomization",
+        "model_randomization(label=shared)",
+        "identical_class",
+        "identical_class(k=5)",
+        "identical_instance",
+        "label_agreement",
+        "label_agreement(k=5)",
+    ]
+
+
+def test_its_column_is_in_the_table_the_page_and_the_json(said) -> None:
+    head = said["table"].partition("cos_x")[0].split()  # names in lines, one below the other
+    assert (head.count("label"), head.count("agreement"), head.count("k=5")) == (2, 2, 2)
+    assert f"{said['mean']:.3f}" in said["table"]
+    assert re.search(r"<th[^>]*>\s*Label agreement", said["page"])
+    outcomes = [each for each in said["audit"]["outcomes"] if each["criterion"] == "label_agreement(k=5)"]
+    assert [each["metric"] for each in outcomes] == ["cos_x", "cos_grad"]
+    assert all(len(each["values"]) == 10 for each in outcomes)
+
+
+def test_the_recommendation_counts_it(said) -> None:
+    value, verdict = said["alone"]
+    told = " ".join(said["recommended"])
+    assert "mean success rate" in told or "mean of its success rates" in told
+    assert f"{value:.3f}" in told
+    assert (verdict == "passed") == ("passes every criterion" in told)
+
+
+def test_the_command_line_lists_and_takes_it(run) -> None:
+    assert re.search(r"label_agreement +most of the first k precedents", run("-m", "precedents", "criteria"))
+    target = (
+        "--target",
+        "mine:factory",
+        "--metrics",
+        "gc",
+        "--criteria",
+        "label_agreement,label_agreement(k=2)",
+    )
+    found = json.loads(run("-m", "precedents", "audit", *target, "--json", "--quiet"))
+    assert [each["criterion"] for each in found["outcomes"]] == ["label_agreement", "label_agreement(k=2)"]
+    estimated = json.loads(run("-m", "precedents", "audit", *target, "--dry-run", "--json"))
+    assert estimated["seconds"] > 0
+
+
+def test_the_documentation_has_a_page_of_it(run) -> None:
+    said = run("-c", PAGES, cwd=ROOT)
+    assert "'criteria/label_agreement.md'" in said
+    assert "| [`label_agreement`](label_agreement.md) | most of the first k precedents" in said
+    page = said.partition("# label_agreement")[2]
+    assert "*Label agreement: most of the first k precedents have the predicted class.*" in page
+    assert "Higher is better." in page
+    assert "| `k` | `3` | precedents |" in page
+
+
+def test_it_is_held_to_the_contracts(run) -> None:
+    contract = str(ROOT / "tests" / "contracts" / "test_criteria.py")
+    said = run("-m", "pytest", contract, "-k", "label_agreement", "-p", "no:cacheprovider", cwd=ROOT)
+    assert int(said.split(" passed")[0].split()[-1]) > 25

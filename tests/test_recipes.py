@@ -1,0 +1,110 @@
+"""The recipes of CONTRIBUTING.md: each file, in a copy of the package, is found, held to contracts and used."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import precedents
+
+PACKAGE = Path(precedents.__file__).parent
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(
+    r"(?:`src/precedents/(?P<path>[\w/]+\.py)`, whole:\n\n)?```python\n(?P<code>.*?)```", re.DOTALL
+)
+SECTIONS = {
+    part.partition("\n")[0]: part
+    for part in re.split(r"^### ", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[
+        1:
+    ]
+}
+KINDS = [  # of parts, in the order of the page
+    "A similarity",
+    "A feature map",
+    "A preconditioner",
+    "A criterion",
+    "A layer rule",
+    "An adapter",
+    "A data set or an architecture",
+    "A command",
+]
+
+
+def files(section: str) -> dict[str, str]:
+    """The files that a recipe has whole, by their path in the package."""
+    return {found["path"]: found["code"] for found in BLOCK.finditer(section) if found["path"]}
+
+
+def run(*command: str, path: Path, cwd: Path = ROOT) -> str:
+    """What a command prints, with the package at `path`; one that fails is an error."""
+    environment = os.environ | {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory) -> Path:
+    """A copy of the package with the files of all recipes."""
+    folder = tmp_path_factory.mktemp("extended")
+    shutil.copytree(PACKAGE, folder / "precedents", ignore=shutil.ignore_patterns("__pycache__"))
+    for section in SECTIONS.values():
+        for path, code in files(section).items():
+            assert not (PACKAGE / path).exists()
+            (folder / "precedents" / path).write_text(code, encoding="utf-8")
+    return folder
+
+
+def test_there_is_a_recipe_for_every_kind_of_part() -> None:
+    assert list(SECTIONS)[: len(KINDS)] == KINDS
+    assert all(files(SECTIONS[kind]) for kind in KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_is_added_by_its_file_and_used_by_name(kind, extended, tmp_path) -> None:
+    use = [found["code"] for found in BLOCK.finditer(SECTIONS[kind]) if not found["path"]]
+    said = re.findall(r"```text\n(.*?)```", SECTIONS[kind], re.DOTALL)
+    assert len(use) == len(said) == 1
+    assert run(sys.executable, "-c", use[0], path=extended, cwd=tmp_path) == said[0]
+
+
+CONTRACTS = {
+    "similarities": "tanimoto",
+    "features": "probabilities",
+    "preconditioners": "covariance",
+    "criteria": "label_agreement",
+    "layers": "scale",
+    "adapters": "voters",
+    "zoo": "iris or wide",
+}
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_an_added_part_is_held_to_its_contracts(contract, extended) -> None:
+    test = str(ROOT / "tests" / "contracts" / f"test_{contract}.py")
+    said = run(
+        sys.executable, "-m", "pytest", test, "-k", CONTRACTS[contract], "-p", "no:cacheprovider", path=extended
+    )
+    assert int(said.split(" passed")[0].split()[-1]) >= 4
+
+
+def test_an_added_command_is_helped_and_its_examples_are_run(extended) -> None:
+    help = run(sys.executable, "-m", "precedents", "--help", path=extended)
+    assert "adapters" in help
+    tests = str(ROOT / "tests" / "cli" / "test_help.py")
+    said = run(sys.executable, "-m", "pytest", tests, "-k", "adapters", "-p", "no:cacheprovider", path=extended)
+    assert int(said.split(" passed")[0].split()[-1]) >= 1
+
+
+def test_the_examples_in_the_docstrings_of_recipes_are_run(extended) -> None:
+    names = [path.removesuffix(".py").replace("/", ".") for kind in KINDS[:4] for path in files(SECTIONS[kind])]
+    code = "import doctest, importlib, sys\n" + "\n".join(
+        f"found = doctest.testmod(importlib.import_module('precedents.{name}'))\n"
+        "assert found.attempted and not found.failed"
+        for name in names
+    )
+    run(sys.executable, "-c", code, path=extended)

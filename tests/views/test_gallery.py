@@ -1,0 +1,73 @@
+import numpy as np
+
+from precedents.views.gallery import LARGE, LONG, SMALL, Album, Strip, document, figure, page
+from precedents.views.instance import Cell
+
+STRIPS = [
+    Strip(Cell("case", "text"), [Cell("one", "text", True), Cell("two", "text", False)]),
+    Strip(Cell("case", "text"), [Cell("one", "text", False)]),
+]
+
+
+def test_a_figure_has_room_for_the_longest_strip() -> None:
+    drawn = figure(STRIPS, "heading")
+    assert len(drawn.axes) == 6
+    assert drawn.get_suptitle() == "heading"
+
+
+def test_a_figure_marks_what_disagrees() -> None:
+    titles = [axes.get_title() for axes in figure(STRIPS).axes]
+    assert titles == ["case", "one", "two ✗", "case", "one ✗", ""]
+
+
+def test_a_page_marks_what_disagrees() -> None:
+    assert page(STRIPS).count("✗") == 2
+
+
+def test_a_page_escapes_everything() -> None:
+    bad = "<b>'\"&"
+    html = page([Strip(Cell(bad, bad), [Cell(bad, {bad: bad}, True), Cell(bad, np.eye(2), True)])], bad)
+    assert bad not in html
+    assert "<b>" not in html
+
+
+def test_a_page_without_a_heading_has_no_caption() -> None:
+    assert "caption" not in page(STRIPS)
+
+
+def test_a_document_is_a_page_with_an_escaped_title() -> None:
+    page = document("<p>body</p>", "<b>title")
+    assert page.startswith("<!doctype html>")
+    assert "<title>&lt;b&gt;title</title>" in page
+    assert "<p>body</p>" in page
+
+
+def test_a_long_text_is_shown_in_two_parts_without_loss() -> None:
+    text = "some words " * 100
+    tile = Album().tile(Cell("", text))
+    assert len(tile.text[0][0]) <= LONG
+    assert tile.text[0][0] + tile.rest[0][0] == text
+
+
+def test_a_table_row_shows_where_it_is_nearest_to_the_case_and_where_farthest() -> None:
+    case, row = {"a": 1.0, "b": 5.0, "c": "x", "d": "y"}, {"a": 9.0, "b": 5.5, "c": "x", "d": "z"}
+    tile = Album().tile(Cell("", row), case, {"a": 2.0, "b": 1.0})
+    assert [str(column) for column in tile.values] == ["c x", "b 5.5 (+0.5 sd)"]
+    assert [str(column) for column in tile.far] == ["a 9 (+4.0 sd)", "d z (case: y)"]
+    assert tile.more == ()
+
+
+def test_the_columns_that_are_neither_near_nor_far_are_there_on_demand() -> None:
+    case, row = {f"c{i}": 0.0 for i in range(9)}, {f"c{i}": float(i) for i in range(9)}
+    tile = Album().tile(Cell("", row), case, dict.fromkeys(case, 1.0))
+    names = [[column.name for column in columns] for columns in (tile.values, tile.far, tile.more)]
+    assert names == [["c0", "c1", "c2"], ["c8", "c7", "c6"], ["c3", "c4", "c5"]]
+
+
+def test_an_album_keeps_a_picture_once_and_a_case_larger() -> None:
+    album, photograph = Album(), np.arange(90000.0).reshape(300, 300) / 90000
+    small, case = album.tile(Cell("", photograph)).picture, album.alone(Cell("", photograph)).picture
+    assert album.tile(Cell("again", photograph)).picture is small
+    assert list(album.pictures.values()) == [small, case]
+    assert (small.name, case.name) == ("picture-0", "picture-1")
+    assert SMALL >= small.width == small.height < case.width == case.height <= LARGE
