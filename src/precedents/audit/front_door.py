@@ -112,7 +112,7 @@ def audit(
     for piece, work in tracked(list(_pieces(trial, chosen, laws, k, shown_cases)), "audit"):
         ledger.once(piece, work)
     made = _made(ledger, chosen, laws)
-    selecting = {name: each for name, each in chosen.items() if isinstance(made["portraits"][name], Profile)}
+    selecting = {name: each for name, each in chosen.items() if isinstance(made["profiles"][name], Profile)}
     agreed = ledger.once(("agreement",), lambda: plain_agreement(agreement(trial, selecting, k)))
     costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
     return Audit(
@@ -128,9 +128,9 @@ def audit(
         agreement=read_agreement(agreed),
         duplicates=_duplicates(trial),
         examples=examples,
-        recommendation=recommend(made["judgement"], made["portraits"], costs, afford),
+        recommendation=recommend(made["judgement"], made["profiles"], costs, afford),
         costs=costs,
-        pictures=_pictures(trial, shown_cases, made["portraits"], render),
+        pictures=_pictures(trial, shown_cases, made["profiles"], render),
         spread=spread_of(trial.workspace.train, render),
     )
 
@@ -189,7 +189,7 @@ def _made(ledger: Ledger, metrics: Mapping[str, Metric], laws: Mapping[str, Crit
     }
     return {
         "judgement": Judgement(outcomes),
-        "portraits": {name: read_profile(value["portrait", name]) for name in metrics},
+        "profiles": {name: read_profile(value["portrait", name]) for name in metrics},
         "norms": {kernel: value["norms", kernel] for kernel in kernels},
     }
 
