@@ -361,3 +361,8 @@ def test_what_does_not_fit_into_memory_is_not_recorded_as_missing(tmp_path) -> N
     with pytest.raises(BudgetError):
         Repeat(QUICK, 0, records, memory="10 KB").run(["dot_if"])
     assert not [piece for _, piece in records.values if piece[0] == "outcome"]
+
+
+def test_records_that_are_not_there_are_an_error_with_advice(tmp_path) -> None:
+    with pytest.raises(InputError, match="precedents reproduction run --settings wine/mlp"):
+        Records.of(tmp_path, "wine/mlp")

@@ -34,7 +34,7 @@ from precedents.metrics.preconditioners.hessian import InverseHessian
 from precedents.reproduction import analyses
 from precedents.reproduction.alternatives import Alternative, alternatives
 from precedents.reproduction.analyses import Made
-from precedents.reproduction.records import COSTS, Piece, Records, append
+from precedents.reproduction.records import COSTS, Piece, Records, log
 from precedents.reproduction.settings import CASES, Setting
 from precedents.runtime.atomic import write
 from precedents.runtime.progress import tracked, within
@@ -284,7 +284,7 @@ class Repeat:
         if seconds < SHORT:
             return
         where = {"setting": self.setting.name, "repeat": self.number, "piece": piece}
-        append(self.records.path.parent / COSTS, where | {"seconds": round(seconds, 3)})
+        log(self.records.path.parent / COSTS).append(where | {"seconds": round(seconds, 3)})
 
 
 def _key(part: str, other: Alternative | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from precedents.errors import InputError
 from precedents.metrics.paper import METRICS, metric, name_of
 from precedents.reproduction.protocol import Repeat, header
-from precedents.reproduction.records import COSTS, Records, mended
+from precedents.reproduction.records import COSTS, Records, log, path_of
 from precedents.reproduction.settings import Setting
 from precedents.runtime.progress import Tell
 from precedents.runtime.workers import in_workers
@@ -67,9 +67,9 @@ def work(
     """
     if workers < 1:
         raise InputError(f"There are {workers} workers. Use at least one.")
-    mended(out / COSTS)
+    log(out / COSTS).mend()
     for setting in settings:
-        mended(out / f"{setting.name.replace('/', '-')}.jsonl")
+        log(path_of(out, setting.name)).mend()
         Records.of(out, setting.name, header(setting, data))
     tasks = [
         Task(setting, repeat, names(setting, metrics), out, data, memory)
