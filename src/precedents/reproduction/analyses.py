@@ -44,7 +44,7 @@ def pieces(repeat: "Repeat", part: str, metrics: Mapping[str, Metric]) -> Iterat
     if "cos_grad" in metrics:
         yield ("residuals", part), lambda: _residuals(trial())
     if part == "merged":
-        if repeat.number == 0 and "cos_all" in metrics and find_spec("umap") is not None:
+        if repeat.index == 0 and "cos_all" in metrics and find_spec("umap") is not None:
             yield ("umap",), lambda: _umap(trial(), repeat.dataset)
         return
     for name in FIRST:
@@ -55,9 +55,9 @@ def pieces(repeat: "Repeat", part: str, metrics: Mapping[str, Metric]) -> Iterat
             yield ("norms", kernel), partial(_norms, trial, sharing)
     dear = (InverseHessian, InverseFisher) if repeat.setting.curvature == "ekfac" else InverseHessian
     cheap = {name: m for name, m in METRICS.items() if not isinstance(m.preconditioner, dear)}
-    if repeat.number == 0 and "cos_grad" in metrics:
+    if repeat.index == 0 and "cos_grad" in metrics:
         yield ("gallery",), lambda: _gallery(trial(), cheap, repeat.dataset)
-    if repeat.number < AGAIN and not repeat.setting.pretraining:
+    if repeat.index < AGAIN and not repeat.setting.pretraining:
         for name in (each for each in cheap if each in metrics):
             yield ("stability", name), partial(_stability, trial, partial(repeat.trial, "again"), cheap[name])
 

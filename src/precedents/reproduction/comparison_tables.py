@@ -7,7 +7,7 @@ from precedents.metrics.names import FORMS
 from precedents.reproduction.comparison import CLOSE, LIMIT, RANK_ONE, STATUSES, Compared, Comparison
 from precedents.reproduction.published import CRITERIA, without_spread
 from precedents.reproduction.rank_agreement import ORDER
-from precedents.reproduction.results import Estimate, Findings
+from precedents.reproduction.results import RepeatedValue, SettingResults
 from precedents.reproduction.tables import counted, titled
 from precedents.views.grid import NONE, Entry, Grid, number, signed, spread
 
@@ -72,7 +72,7 @@ def brief(comparison: Comparison) -> list[Grid]:
     return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]
 
 
-def alone(found: Findings) -> Grid:
+def alone(found: SettingResults) -> Grid:
     """A setting without published numbers."""
     criteria = found.criteria()
     rows: list[list[Entry | str]] = [
@@ -217,7 +217,9 @@ def _randomization(comparison: Comparison) -> Grid:
     return Grid("Randomization: both label choices, both null intervals", headings, rows, [note], texts=2)
 
 
-def _nulls(nulls: Estimate | None, own: Estimate | None, shared: Estimate | None) -> list[Entry | str]:
+def _nulls(
+    nulls: RepeatedValue | None, own: RepeatedValue | None, shared: RepeatedValue | None
+) -> list[Entry | str]:
     halves = nulls.nulls if nulls else ()
     if len(halves) != 2:
         return [NONE, NONE]
@@ -270,7 +272,7 @@ def _matrices(each: Compared | None) -> Entry:
     return Entry(text, tuple(under), verdict, "; ".join(variant.metric for variant in theirs.values()))
 
 
-def _ticked(found: Estimate | None, agrees: bool) -> str:
+def _ticked(found: RepeatedValue | None, agrees: bool) -> str:
     return NONE if found is None else spread(found.mean, found.std) + (" ✓" if agrees else "")
 
 
@@ -331,7 +333,7 @@ def _absent(comparison: Comparison) -> Grid:
     return Grid("Published cells without ours", ["setting", "cells", "metrics", "reason"], rows, texts=4)
 
 
-def _estimate(found: Estimate | None, verdict: str = "") -> Entry:
+def _estimate(found: RepeatedValue | None, verdict: str = "") -> Entry:
     return Entry(spread(found.mean, found.std), verdict=verdict) if found else Entry(NONE)
 
 
@@ -340,7 +342,7 @@ def _lined(criterion: str) -> str:
     return criterion.replace("_", "\n").replace("(", "\n(")
 
 
-def notes_of(found: Sequence[Findings]) -> Grid:
+def notes_of(found: Sequence[SettingResults]) -> Grid:
     """What the records say of themselves: repeats, protocol, notes."""
     rows: list[list[Entry | str]] = [
         [

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from precedents.reproduction.results import Findings
+from precedents.reproduction.results import SettingResults
 from precedents.reproduction.tables import titled
 from precedents.views.grid import Entry, Grid, number
 from precedents.views.pages import Example, Page, Section, Seen
@@ -13,7 +13,7 @@ from precedents.views.shown import scores
 BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-def gallery(found: Sequence[Findings]) -> Page | None:
+def gallery(found: Sequence[SettingResults]) -> Page | None:
     """Right and wrong predictions with the precedents by every metric, if there are any recorded."""
     sections = [section for each in found for section in _sections(each)]
     if not sections:
@@ -25,12 +25,12 @@ def gallery(found: Sequence[Findings]) -> Page | None:
     return Page("Examples", lead, sections)
 
 
-def hubs(found: Sequence[Findings]) -> list[Grid]:
+def hubs(found: Sequence[SettingResults]) -> list[Grid]:
     """By setting, the training instances that a metric chose most often, with their cosine and norm."""
     return [grid for each in found if (grid := _hubs(each)).rows]
 
 
-def _sections(found: Findings) -> Iterator[Section]:
+def _sections(found: SettingResults) -> Iterator[Section]:
     cases = [case for first in found.of("gallery")[:1] for case in first["cases"]]
     for right, title in ((True, "right predictions"), (False, "wrong predictions")):
         chosen = [case for case in cases if (case["predicted"] == case["truth"]) is right]
@@ -72,7 +72,7 @@ def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _hubs(found: Findings) -> Grid:
+def _hubs(found: SettingResults) -> Grid:
     rows: list[list[Entry | str]] = [
         [
             titled(metric) if place == 0 else "",

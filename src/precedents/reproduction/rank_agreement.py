@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from precedents.reproduction.published import is_rate
-from precedents.reproduction.results import Estimate
+from precedents.reproduction.results import RepeatedValue
 
 ORDER = 0.8  # the rank correlation with the published column that is aimed at
 DRAWS = 1000  # of a published column
@@ -25,11 +25,11 @@ LEFT = 3  # metrics that may be left out, at most, to name them as the reason
 
 @final
 @dataclass(frozen=True)
-class Row:
+class RankedMetric:
     """A metric in a column."""
 
     metric: str
-    ours: Estimate
+    ours: RepeatedValue
     theirs: float
     spread: float  # the combined standard deviation
     reproduced: float  # ours, or the variant's that is named as the cause
@@ -85,7 +85,7 @@ class Order:
                 yield f"one run published: ours have {own:.2f} with our mean"
 
 
-def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Order | None:
+def order(setting: str, criterion: str, rows: Sequence[RankedMetric], spread: bool) -> Order | None:
     """Of one column. Ours is rounded to two digits first, as the published one is, so that it has such ties.
 
     `spread` is whether the published column has any.
@@ -119,7 +119,7 @@ def spearman(first: Sequence[float] | Any, second: Sequence[float] | Any) -> flo
     return float(a @ b / np.sqrt((a @ a) * (b @ b))) if ordered else None
 
 
-def _without(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[Sequence[str], float] | None:
+def _without(rows: Sequence[RankedMetric], ours: Any, theirs: Any) -> tuple[Sequence[str], float] | None:
     """The fewest metrics that do not agree, without which the order is there."""
     other = [i for i, row in enumerate(rows) if not row.agrees]
     for count in range(1, LEFT + 1):
@@ -133,14 +133,14 @@ def _without(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[Sequence[str]
     return None
 
 
-def _drawn(rows: Sequence[Row], theirs: Any, criterion: str) -> float:
+def _drawn(rows: Sequence[RankedMetric], theirs: Any, criterion: str) -> float:
     """The mean correlation of the published column with draws around it, by the combined deviations."""
     noise = np.random.default_rng(0).standard_normal((DRAWS, len(rows)))
     drawn = np.clip(theirs + noise * [row.spread for row in rows], 0 if is_rate(criterion) else -1, 1).round(2)
     return fmean(spearman(each, theirs) or 0.0 for each in drawn)
 
 
-def _single(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[float, float]:
+def _single(rows: Sequence[RankedMetric], ours: Any, theirs: Any) -> tuple[float, float]:
     """Of our repeats: the highest correlation with the published column, the mean one with our mean column."""
     repeats = [np.round(values, 2) for values in zip(*(row.ours.values for row in rows), strict=False)]
     best, own = ([spearman(each, other) or 0.0 for each in repeats] for other in (theirs, ours))

@@ -7,8 +7,14 @@ from typing import Any
 
 from precedents.errors import UnknownNameError
 from precedents.metrics.names import ALIASES, FORMS
-from precedents.reproduction.published import CRITERIA, Published, PublishedModel, published, published_models
-from precedents.reproduction.results import Estimate, Findings
+from precedents.reproduction.published import (
+    CRITERIA,
+    PublishedModel,
+    PublishedValue,
+    published,
+    published_models,
+)
+from precedents.reproduction.results import RepeatedValue, SettingResults
 from precedents.views.grid import NONE, Entry, Grid, number, signed, spread
 
 TITLES: Mapping[str, str] = {
@@ -23,11 +29,11 @@ SHORT = {name: alias.upper() for alias, name in ALIASES.items()}
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """Ours beside the published value, as far as there are the two."""
 
-    ours: Estimate | None
-    published: Published | None
+    ours: RepeatedValue | None
+    published: PublishedValue | None
     missing: str = ""  # why there is none of ours
 
     @property
@@ -39,23 +45,23 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class SettingColumn:
     """What stands above a setting."""
 
     setting: str
     repeats: int
     parameters: float | None
-    accuracy: Estimate | None
+    accuracy: RepeatedValue | None
     published: PublishedModel | None
 
 
 @dataclass(frozen=True)
-class Table:
+class CriterionTable:
     """One criterion."""
 
     criterion: str
-    columns: Sequence[Column]
-    cells: Mapping[tuple[str, str], Cell]  # by metric and setting
+    columns: Sequence[SettingColumn]
+    cells: Mapping[tuple[str, str], ResultCell]  # by metric and setting
 
     @property
     def metrics(self) -> list[str]:
@@ -157,12 +163,12 @@ def criterion_of(test: str) -> str:
     return CRITERIA.get(test, test)
 
 
-def table(criterion: str, found: Sequence[Findings]) -> Table:
+def table(criterion: str, found: Sequence[SettingResults]) -> CriterionTable:
     """The table of a criterion; metrics that no setting tried and none published are left out."""
     theirs, models = published(), published_models()
     columns = [_column(each, criterion, models.get((criterion, each.setting))) for each in found]
     cells = {
-        (metric, each.setting): Cell(
+        (metric, each.setting): ResultCell(
             each.outcome(metric, criterion),
             theirs.get((criterion, each.setting, metric)),
             each.missing(metric, criterion),
@@ -171,10 +177,10 @@ def table(criterion: str, found: Sequence[Findings]) -> Table:
         for each in found
     }
     there = {m for (m, _), cell in cells.items() if cell.ours or cell.published or cell.missing}
-    return Table(criterion, columns, {key: cell for key, cell in cells.items() if key[0] in there})
+    return CriterionTable(criterion, columns, {key: cell for key, cell in cells.items() if key[0] in there})
 
 
-def overview(found: Sequence[Findings]) -> Overview:
+def overview(found: Sequence[SettingResults]) -> Overview:
     """Every metric over the settings that are in the paper, or over all if none is."""
     theirs = published()
     found = of_paper(found) or found
@@ -193,7 +199,7 @@ def overview(found: Sequence[Findings]) -> Overview:
     return Overview(ours, same, every)
 
 
-def of_paper(found: Sequence[Findings]) -> list[Findings]:
+def of_paper(found: Sequence[SettingResults]) -> list[SettingResults]:
     """Those settings that the paper has numbers of."""
     settings = {setting for _, setting, _ in published()}
     return [each for each in found if each.setting in settings]
@@ -209,7 +215,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def plain(cell: Cell) -> dict[str, Any]:
+def plain(cell: ResultCell) -> dict[str, Any]:
     """A cell as plain values; numbers with as many digits as they are worth."""
     ours, theirs = cell.ours, cell.published
     return {
@@ -240,25 +246,25 @@ def _add(
         to[key] = Average(fmean(means), std, max(means), len(means))
 
 
-def _column(found: Findings, criterion: str, theirs: PublishedModel | None) -> Column:
+def _column(found: SettingResults, criterion: str, theirs: PublishedModel | None) -> SettingColumn:
     kind = "merged" if "subclass" in criterion else "trained"
     size = found.model(kind, "parameters")
     counts = [o.repeats for metric in FORMS if (o := found.outcome(metric, criterion))]
-    return Column(
+    return SettingColumn(
         found.setting, max(counts, default=0), size and size.mean, found.model(kind, "test accuracy"), theirs
     )
 
 
-def _parameters(column: Column) -> Entry:
+def _parameters(column: SettingColumn) -> Entry:
     ours = NONE if column.parameters is None else f"{column.parameters:,.0f}"
     return Entry(ours, (column.published.parameters,) if column.published else ())
 
 
-def _accuracy(column: Column) -> Entry:
-    return _beside(Cell(column.accuracy, column.published.accuracy if column.published else None))
+def _accuracy(column: SettingColumn) -> Entry:
+    return _beside(ResultCell(column.accuracy, column.published.accuracy if column.published else None))
 
 
-def _beside(cell: Cell, repeats: int | None = None) -> Entry:
+def _beside(cell: ResultCell, repeats: int | None = None) -> Entry:
     """Ours, the published value and the difference; fewer repeats than the column's are named."""
     under = [spread(cell.published.mean, cell.published.std)] if cell.published else []
     if cell.ours is None:

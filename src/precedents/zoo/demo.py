@@ -15,7 +15,7 @@ from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation
 from precedents.zoo.run import Prepared, Recipe, Run
 
-LAWS = (
+CRITERIA = (
     "model_randomization",
     "model_randomization(label=shared)",
     "identical_class",
@@ -56,7 +56,7 @@ def shown(run: Run, cases: int, name: Path, out: Console) -> None:
     out.print(f"The cases really are {truth}: the right predictions come first.")
     explanation.plot().savefig(name.with_suffix(".png"), dpi=150)
     name.with_suffix(".html").write_text(explanation.to_html(), encoding="utf-8")
-    judgement = judge(trial, criteria=LAWS)
+    judgement = judge(trial, criteria=CRITERIA)
     out.print(judgement)
     judgement.to_frame().to_csv(name.with_suffix(".csv"), index=False)
 

@@ -26,7 +26,7 @@ from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import whole
 from precedents.runtime.cost import Estimate, elapsed
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
-from precedents.zoo.dataset import Chosen, Dataset, chosen
+from precedents.zoo.dataset import Dataset, Subset, subset
 from precedents.zoo.train import SIZE, trained
 
 FORMAT = 1
@@ -156,8 +156,8 @@ class Run:
             recipe = Recipe(**manifest["recipe"])
             dataset = DATASETS.get(recipe.dataset)(data)
             split = manifest["split"]
-            train = chosen(dataset.train, torch.tensor(split["train"]))
-            test = chosen(dataset.train if dataset.test is None else dataset.test, torch.tensor(split["test"]))
+            train = subset(dataset.train, torch.tensor(split["train"]))
+            test = subset(dataset.train if dataset.test is None else dataset.test, torch.tensor(split["test"]))
             then, metrics = dict(manifest["fingerprints"]), dict(manifest["metrics"])
             words = tuple(manifest["words"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -191,7 +191,7 @@ def accuracy(model: Classifier, examples: Examples) -> float:
 
 def places(examples: Examples) -> list[int]:
     """Where a split's instances are in the data set."""
-    assert isinstance(examples.source, Chosen)
+    assert isinstance(examples.source, Subset)
     return list(examples.source.places)
 
 
