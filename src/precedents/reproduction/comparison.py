@@ -31,6 +31,7 @@ ROUNDING = 0.005 / 3**0.5  # the standard deviation of what two digits round off
 CLOSE = 0.03  # the difference of GC's identical class that is aimed at
 FAMILY = {"ekfac": "hessian", "lanczos": "hessian"}  # other ways to the same matrix
 STATUSES = ("agrees", "differs", "open", "missing")
+VERDICTS = {"agrees": "passed", "differs": "weak", "open": "failed"}  # the colours of statuses
 RANK_ONE = {"kind=published": "code's", "kind=mean_gradient": "exact"}  # the published code's Fisher matrix
 
 

@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from precedents.metrics.names import FORMS
-from precedents.reproduction.comparison_tables import SHARED
 from precedents.reproduction.published import CRITERIA, published
 from precedents.reproduction.results import Duration, RepeatedValue, SettingResults
 from precedents.reproduction.tables import RATES, TITLES, counted, of_paper, overview, table, titled
+from precedents.reproduction.variant_tables import SHARED
 from precedents.views import figures, plots
 from precedents.views.plots import Bar
 

@@ -43,7 +43,7 @@ from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.checkpoint import Checkpoint
 from precedents.zoo.dataset import Dataset, Split
 from precedents.zoo.run import accuracy
-from precedents.zoo.train import moved, trained
+from precedents.zoo.train import Schedule, moved, trained
 
 SHORT = 0.01  # seconds that are no cost
 EARLY = 3  # repeats in which a model is trained otherwise; one where it is pre-trained
@@ -187,19 +187,13 @@ class Repeat:
         before: Checkpoint,
         after: Checkpoint,
     ) -> nn.Module:
-        setting = self.setting
-        train = partial(
-            trained,
-            dev=split.dev,
-            decay=setting.decay,
-            cooled=setting.cooled,
-            change=moved if setting.moved else None,
-            seed=seed,
-        )
+        setting, change = self.setting, moved if self.setting.moved else None
+        plan = Schedule(setting.epochs, seed, decay=setting.decay, cooled=setting.cooled, change=change)
         if setting.pretraining:
-            first = train(build, split.pool, epochs=setting.pretraining, checkpoint=before)
-            return train(lambda: first, split.train, epochs=setting.epochs, checkpoint=after)
-        return train(build, split.train, epochs=setting.epochs, checkpoint=after)
+            pretraining = replace(plan, epochs=setting.pretraining)
+            first = trained(build, split.pool, pretraining, dev=split.dev, checkpoint=before)
+            return trained(lambda: first, split.train, plan, dev=split.dev, checkpoint=after)
+        return trained(build, split.train, plan, dev=split.dev, checkpoint=after)
 
     def _weights(self, key: str) -> Path:
         mark = blake2b(dumps(self.records.header, sort_keys=True).encode(), digest_size=4).hexdigest()

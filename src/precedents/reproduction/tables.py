@@ -210,6 +210,11 @@ def titled(metric: str) -> str:
     return f"{metric} ({SHORT[metric]})" if metric in SHORT else metric
 
 
+def lined(criterion: str) -> str:
+    """`identical_class(k=10)` in three short lines."""
+    return criterion.replace("_", "\n").replace("(", "\n(")
+
+
 def counted(count: int, noun: str) -> str:
     """1 repeat, 2 repeats."""
     return f"{count} {noun}" + ("" if count == 1 else "s")

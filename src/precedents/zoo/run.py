@@ -6,7 +6,7 @@ audit-*/             what `precedents audit` has finished
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -27,7 +27,7 @@ from precedents.runtime.atomic import whole
 from precedents.runtime.cost import Estimate, elapsed
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.dataset import Dataset, Subset, subset
-from precedents.zoo.train import SIZE, trained
+from precedents.zoo.train import SIZE, Schedule, trained
 
 FORMAT = 1
 MANIFEST, WEIGHTS = "run.json", "weights.safetensors"
@@ -81,10 +81,10 @@ class Prepared:
         with torch.random.fork_rng(devices=[]):
             return self.built(len(self.dataset.classes))
 
-    def retrain(self, train: Examples, seed: int, **rest: Any) -> nn.Module:
-        """A model of this kind, trained on these instances."""
+    def retrain(self, train: Examples, seed: int, watch: Callable[[float], None] | None = None) -> nn.Module:
+        """A model of this kind, trained on these instances; `watch` is told the mean loss of each epoch."""
         classes = int(train.labels.max()) + 1
-        return trained(lambda: self.built(classes), train, epochs=self.recipe.epochs, seed=seed, **rest)
+        return trained(lambda: self.built(classes), train, Schedule(self.recipe.epochs, seed), watch=watch)
 
     def run(self) -> "Run":
         """Trains."""
