@@ -140,7 +140,7 @@ print(codes, "torch" in sys.modules)
 """
 
 
-def test_no_command_needs_torch(tmp_path) -> None:
+def test_no_command_needs_torch_before_it_correlates_ranks(tmp_path) -> None:
     lines = [recorded.outcome(0, "cos_grad", criterion, 0.5) for criterion in recorded.CRITERIA]
     recorded.written(tmp_path / "records", "mnist/cnn", [recorded.header("mnist/cnn"), *lines])
     records = ["--records", str(tmp_path / "records"), "--quiet"]

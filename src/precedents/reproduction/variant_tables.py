@@ -1,4 +1,4 @@
-"""What recorded variants give, as tables: both label choices, the Fisher matrices, the published cells given."""
+"""What recorded variants give, as tables: both label choices, the Fisher matrices, the cells that agree."""
 
 from precedents.metrics.names import FORMS
 from precedents.reproduction.comparison import RANK_ONE, VERDICTS, Compared, Comparison
