@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from precedents.reproduction.comparison import ROUNDING, compare, deviations, variants
 from precedents.reproduction.comparison_tables import alone, brief, grids, sentences
 from precedents.reproduction.published import PublishedValue
-from precedents.reproduction.rank_agreement import RankedMetric, order, spearman
+from precedents.reproduction.rank_agreement import DRAWS, RankedMetric, order, spearman
 from precedents.reproduction.results import RepeatedValue, read_results
 from reproduction import recorded
 
@@ -222,7 +222,27 @@ def test_an_order_within_the_spread_is_told_by_drawing_it_again() -> None:
     assert column([0.9, 0.5, 0.1], [0.1, 0.5, 0.9], differing=[0, 1, 2]).drawn == pytest.approx(1.0)
 
 
-def column(ours, theirs, differing=(), spread=True, deviation=0.001):
+@pytest.mark.parametrize(
+    ("criterion", "least", "theirs"),
+    [
+        ("identical_class", 0.0, [0.0, 0.02, 0.5, 0.98, 1.0]),
+        ("model_randomization", -1.0, [-1.0, -0.98, 0.5, 0.98, 1.0]),
+        ("model_randomization", -1.0, [-0.2, 0.0, 0.05, 0.1, 0.3]),
+    ],
+)
+def test_what_is_drawn_again_is_a_rate_or_a_correlation(criterion, least, theirs) -> None:
+    """Draws beyond what such a number can be are at its bound, where they tie."""
+
+    def agreement(drawn: np.ndarray) -> float:
+        return float(np.mean([spearmanr(each.round(2), theirs).statistic for each in drawn]))
+
+    noise = np.random.default_rng(0).standard_normal((DRAWS, len(theirs)))
+    drawn = np.array(theirs) + 0.1 * noise
+    found = column(theirs[::-1], theirs, deviation=0.1, criterion=criterion).drawn
+    assert found == pytest.approx(agreement(drawn.clip(least, 1)))
+
+
+def column(ours, theirs, differing=(), spread=True, deviation=0.001, criterion="identical_class"):
     """A column of which each metric has the same values in two repeats, or those that are given."""
     rows = []
     for i, (own, published) in enumerate(zip(ours, theirs, strict=True)):
@@ -230,7 +250,7 @@ def column(ours, theirs, differing=(), spread=True, deviation=0.001):
         rows.append(
             RankedMetric(f"metric {i}", estimate, published, deviation, estimate.mean, i not in differing)
         )
-    return order("somewhere", "identical_class", rows, spread)
+    return order("somewhere", criterion, rows, spread)
 
 
 def test_an_order_without_metrics_that_differ_names_them() -> None:
