@@ -142,7 +142,7 @@ class Comparison:
             tried = [("as in the tables", abs(each.deviations) <= LIMIT)]
             tried += [(each.named(variant), variant.agrees) for variant in each.variants]
             for name, agrees in tried:
-                kind = "randomization" if each.criterion.startswith("model") else "success rates"
+                kind = "success rates" if is_rate(each.criterion) else "randomization"
                 right, of = found.get((each.metric, name, kind), (0, 0))
                 found[each.metric, name, kind] = right + agrees, of + 1
         return found

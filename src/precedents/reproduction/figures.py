@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from precedents.metrics.names import FORMS
-from precedents.reproduction.published import CRITERIA, published
+from precedents.reproduction.published import CRITERIA, is_rate, published
 from precedents.reproduction.results import Duration, RepeatedValue, SettingResults
 from precedents.reproduction.tables import RATES, TITLES, counted, of_paper, overview, table, titled
 from precedents.reproduction.variant_tables import SHARED
@@ -22,7 +22,7 @@ PAPER_NULL = 0.088  # that the paper prints for its 500 cases
 DAMPED = re.compile(r"(?P<metric>\w+:gradient/\w+)\((?:negative=\w+, )?damping=(?P<damping>[\d.e+-]+)\)")
 DAMPING = 1e-3  # of the metrics themselves
 RESIDUAL = "cosine:residual"
-SUCCESS = [criterion for criterion in TITLES if criterion != "model_randomization"]
+SUCCESS = [criterion for criterion in TITLES if is_rate(criterion)]
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,7 @@ def _residuals(found: Sequence[SettingResults]) -> Iterator[Drawing]:
 
 
 def _known(outcome: RepeatedValue, criterion: str) -> float | None:
-    """The chance of who knows the class that a model was trained on: half of all have it, if subclasses "
-    "count.
-    """
+    """Chance for someone who knows the class that the model was trained on: half of all if classes are merged."""
     known = 2 if criterion == "identical_subclass" else 1
     return None if outcome.chance is None else min(known * outcome.chance, 1.0)
 

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from precedents.errors import FormatError, InputError, UnknownNameError
 from precedents.reproduction import records
-from precedents.reproduction.published import published
+from precedents.reproduction.published import is_rate, published
 from precedents.reproduction.records import Piece, Records
 
 
@@ -147,7 +147,7 @@ def _sound(piece: Piece, value: Any) -> bool:
     """Whether an outcome has a reason or numbers that it can have."""
     if len(piece) != 3 or not isinstance(value, dict):
         return False
-    least = -1 if piece[2].startswith("model_randomization") else 0
+    least = 0 if is_rate(piece[2]) else -1
     try:
         return "missing" in value or bool(least <= value["mean"] <= 1 and value["count"] > 0)
     except (KeyError, TypeError):
