@@ -1,4 +1,4 @@
-"""The pages of the bench from records, hostile labels among them; the index in a real Chromium."""
+"""The pages of the reproduction from records, hostile labels among them; the index in a real Chromium."""
 
 import json
 import re
@@ -135,7 +135,7 @@ def test_the_pages_show_in_a_browser_without_a_word(folder, browser, name, width
 LIGHT = """
 import json, sys
 from precedents.cli._main import main
-codes = [main(["bench", *command]) for command in json.loads(sys.argv[1])]
+codes = [main(["reproduction", *command]) for command in json.loads(sys.argv[1])]
 print(codes, "torch" in sys.modules)
 """
 

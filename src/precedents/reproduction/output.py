@@ -37,7 +37,7 @@ def table_files(found: Sequence[SettingResults], test: str | None = None) -> dic
         files["overview.md"] = grids[0].markdown()
         files["overview.csv"] = as_csv(over.records())
     sections = [Section(grid.title.partition(":")[0], grids=[grid]) for grid in [*grids, notes_of(found)]]
-    lead = ["Ours beside the published numbers, from the records of the bench."]
+    lead = ["Ours beside the published numbers, from the records of the reproduction."]
     name = f"{FILES[criterion_of(test)]}.html" if test else "tables.html"
     return files | {name: html(Page("Tables", lead, sections))}
 
