@@ -21,7 +21,7 @@ from precedents.audit.json import (
     read_profile,
 )
 from precedents.audit.ledger import Ledger
-from precedents.audit.profile import Profile, kernel_name, norms, profile
+from precedents.audit.profile import Profile, example_places, kernel_name, norms, profile
 from precedents.audit.recommendation import recommend
 from precedents.audit.report import shown_instances
 from precedents.classifier.classifier import Vectorise
@@ -196,8 +196,7 @@ def _made(ledger: Ledger, metrics: Mapping[str, Metric], laws: Mapping[str, Crit
 
 def _examples(trial: Trial) -> list[Case]:
     """The first cases that are predicted right, and the first that are not."""
-    right = trial.cases.labels == trial.truth
-    places = [*right.nonzero().flatten().tolist()[:EACH], *(~right).nonzero().flatten().tolist()[:EACH]]
+    places = example_places(trial, EACH)
     return [Case(i, int(trial.cases.labels[i]), int(trial.truth[i])) for i in places]
 
 

@@ -195,7 +195,7 @@ def _residuals(found: Sequence[SettingResults]) -> Iterator[Drawing]:
 
 
 def _known(outcome: RepeatedValue, criterion: str) -> float | None:
-    """Chance for someone who knows the class that the model was trained on: half of all if classes are merged."""
+    """Chance for someone who knows the class that the model was trained on: half of all, if merged."""
     known = 2 if criterion == "identical_subclass" else 1
     return None if outcome.chance is None else min(known * outcome.chance, 1.0)
 
