@@ -1,11 +1,12 @@
 """Results as lines of JSON: appended, never changed."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+from precedents.runtime.log import Log
 
 Record = dict[str, Any]
 
@@ -17,29 +18,22 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class Records:
-    """A file of records, each with a `key`."""
+    """A file of records, each with a `key`; one process appends at a time."""
 
     path: Path
 
+    @property
+    def log(self) -> Log:
+        """The file as a log."""
+        return Log(self.path, "Delete the line, and what it measured is measured again.")
+
     def __iter__(self) -> Iterator[Record]:
         """The records in order; a line that was cut off when a run was killed is left out."""
-        if not self.path.exists():
-            return
-        for line in self.path.read_text().splitlines():
-            if (record := _read(line)) is not None:
-                yield record
+        return self.log.read(dict)
 
     def append(self, record: Record) -> Record:
-        """Writes one more line."""
+        """Writes one more line, in the place of one that was cut off."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        whole = not self.path.exists() or self.path.read_bytes()[-1:] in (b"", b"\n")
-        with self.path.open("a") as file:
-            file.write(("" if whole else "\n") + json.dumps(record) + "\n")
+        self.log.mend()
+        self.log.append(record)
         return record
-
-
-def _read(line: str) -> Record | None:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError:
-        return None

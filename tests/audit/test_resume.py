@@ -17,7 +17,7 @@ from precedents.errors import FormatError, StaleError
 RUN = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from test_audit_resume import audited
+from audit.test_resume import audited
 print("ready", flush=True)
 audited(sys.argv[2])
 """

@@ -8,24 +8,24 @@ from scipy.stats import spearmanr
 
 from precedents.reproduction.comparison import ROUNDING, compare, deviations, variants
 from precedents.reproduction.comparison_tables import alone, brief, grids, sentences
-from precedents.reproduction.published import Published
-from precedents.reproduction.rank_agreement import Row, order, spearman
-from precedents.reproduction.results import Estimate, findings
+from precedents.reproduction.published import PublishedValue
+from precedents.reproduction.rank_agreement import DRAWS, RankedMetric, order, spearman
+from precedents.reproduction.results import RepeatedValue, read_results
 from reproduction import recorded
 
 SETTING = "mnist/cnn"
 MANY = 10
 
 
-def estimate(mean: float, std: float = 0.0, repeats: int = MANY, cases: float = 500) -> Estimate:
+def estimate(mean: float, std: float = 0.0, repeats: int = MANY, cases: float = 500) -> RepeatedValue:
     """Two halves around the mean, with this sample deviation."""
     half = std * math.sqrt((repeats - 1) / repeats)
-    return Estimate(tuple(mean + half * (1 if i % 2 else -1) for i in range(repeats)), cases)
+    return RepeatedValue(tuple(mean + half * (1 if i % 2 else -1) for i in range(repeats)), cases)
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return findings(recorded.write(tmp_path_factory.mktemp("records")))
+    return read_results(recorded.write(tmp_path_factory.mktemp("records")))
 
 
 @pytest.fixture(scope="module")
@@ -41,36 +41,36 @@ def cell(comparison, metric, criterion, setting=SETTING):
 
 def compared(folder, *lines, setting=SETTING):
     recorded.written(folder, setting, [recorded.header(setting), *lines])
-    return compare(findings(folder))
+    return compare(read_results(folder))
 
 
 def test_a_difference_is_in_combined_deviations() -> None:
-    found = deviations(estimate(0.5, 0.03), Published(0.3, 0.04), rate=False)
+    found = deviations(estimate(0.5, 0.03), PublishedValue(0.3, 0.04), rate=False)
     assert found == pytest.approx(0.2 / math.sqrt(0.03**2 + 0.04**2 + ROUNDING**2))
 
 
 def test_deviations_are_not_smaller_than_what_two_digits_round_off() -> None:
-    found = deviations(estimate(0.31), Published(0.3, 0.0), rate=False)
+    found = deviations(estimate(0.31), PublishedValue(0.3, 0.0), rate=False)
     assert found == pytest.approx(0.01 / (ROUNDING * math.sqrt(3)))
 
 
 def test_a_rate_spreads_as_far_as_its_cases_let_it() -> None:
-    few, many = (deviations(estimate(0.6, cases=n), Published(0.5, 0.0), rate=True) for n in (50, 500))
+    few, many = (deviations(estimate(0.6, cases=n), PublishedValue(0.5, 0.0), rate=True) for n in (50, 500))
     assert few == pytest.approx(0.1 / math.hypot(math.sqrt(0.6 * 0.4 / 50), math.sqrt(0.25 / 500)), rel=0.02)
     assert few < many
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 4])
 def test_few_repeats_spread_as_far_as_the_published_ones(repeats) -> None:
-    few = Estimate((0.5,) * repeats, 500)
-    assert deviations(few, Published(0.3, 0.1), rate=False) == pytest.approx(
+    few = RepeatedValue((0.5,) * repeats, 500)
+    assert deviations(few, PublishedValue(0.3, 0.1), rate=False) == pytest.approx(
         0.2 / math.hypot(0.1, 0.1, ROUNDING)
     )
 
 
 def test_a_published_deviation_that_cannot_be_is_replaced_by_ours() -> None:
     known, unknown = (
-        deviations(estimate(0.5, 0.03), Published(0.3, 0.0), rate=False, spread=spread)
+        deviations(estimate(0.5, 0.03), PublishedValue(0.3, 0.0), rate=False, spread=spread)
         for spread in (True, False)
     )
     assert known == pytest.approx(0.2 / math.hypot(0.03, ROUNDING, ROUNDING))
@@ -78,7 +78,7 @@ def test_a_published_deviation_that_cannot_be_is_replaced_by_ours() -> None:
 
 
 def test_all_right_agrees_with_all_right() -> None:
-    assert abs(deviations(estimate(0.998), Published(1.0, 0.0), rate=True)) < 2
+    assert abs(deviations(estimate(0.998), PublishedValue(1.0, 0.0), rate=True)) < 2
 
 
 @pytest.mark.parametrize(
@@ -222,13 +222,35 @@ def test_an_order_within_the_spread_is_told_by_drawing_it_again() -> None:
     assert column([0.9, 0.5, 0.1], [0.1, 0.5, 0.9], differing=[0, 1, 2]).drawn == pytest.approx(1.0)
 
 
-def column(ours, theirs, differing=(), spread=True, deviation=0.001):
+@pytest.mark.parametrize(
+    ("criterion", "least", "theirs"),
+    [
+        ("identical_class", 0.0, [0.0, 0.02, 0.5, 0.98, 1.0]),
+        ("model_randomization", -1.0, [-1.0, -0.98, 0.5, 0.98, 1.0]),
+        ("model_randomization", -1.0, [-0.2, 0.0, 0.05, 0.1, 0.3]),
+    ],
+)
+def test_what_is_drawn_again_is_a_rate_or_a_correlation(criterion, least, theirs) -> None:
+    """Draws beyond what such a number can be are at its bound, where they tie."""
+
+    def agreement(drawn: np.ndarray) -> float:
+        return float(np.mean([spearmanr(each.round(2), theirs).statistic for each in drawn]))
+
+    noise = np.random.default_rng(0).standard_normal((DRAWS, len(theirs)))
+    drawn = np.array(theirs) + 0.1 * noise
+    found = column(theirs[::-1], theirs, deviation=0.1, criterion=criterion).drawn
+    assert found == pytest.approx(agreement(drawn.clip(least, 1)))
+
+
+def column(ours, theirs, differing=(), spread=True, deviation=0.001, criterion="identical_class"):
     """A column of which each metric has the same values in two repeats, or those that are given."""
     rows = []
     for i, (own, published) in enumerate(zip(ours, theirs, strict=True)):
-        estimate = Estimate(own if isinstance(own, tuple) else (own, own))
-        rows.append(Row(f"metric {i}", estimate, published, deviation, estimate.mean, i not in differing))
-    return order("somewhere", "identical_class", rows, spread)
+        estimate = RepeatedValue(own if isinstance(own, tuple) else (own, own))
+        rows.append(
+            RankedMetric(f"metric {i}", estimate, published, deviation, estimate.mean, i not in differing)
+        )
+    return order("somewhere", criterion, rows, spread)
 
 
 def test_an_order_without_metrics_that_differ_names_them() -> None:

@@ -1,4 +1,4 @@
-"""The pages of the bench from records, hostile labels among them; the index in a real Chromium."""
+"""The pages of the reproduction from records, hostile labels among them; the index in a real Chromium."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from precedents.reproduction.comparison import compare
 from precedents.reproduction.examples import gallery
 from precedents.reproduction.figures import DAMPED, DAMPING
 from precedents.reproduction.output import comparison_files, figure_files
-from precedents.reproduction.results import costs, findings
+from precedents.reproduction.results import costs, read_results
 from precedents.views.pages import html
 from reproduction import recorded
 
@@ -38,7 +38,7 @@ SECTIONS = [
 def folder(tmp_path_factory):
     """Records of a setting and all files made of them."""
     out = tmp_path_factory.mktemp("pages")
-    found = findings(recorded.write(out / "records", ("mnist/cnn",)))
+    found = read_results(recorded.write(out / "records", ("mnist/cnn",)))
     for name, text in figure_files(found, costs(out / "records")):
         (out / name).write_text(text, encoding="utf-8")
     return out
@@ -69,14 +69,14 @@ def test_what_is_no_image_is_not_shown_as_one(tmp_path) -> None:
     lines = recorded.lines("mnist/cnn")
     lines[-1]["value"]["cases"][0]["shown"] = {"png": 'x" onerror="alert(1)'}
     recorded.written(tmp_path, "mnist/cnn", lines)
-    page = html(gallery(findings(tmp_path)))
+    page = html(gallery(read_results(tmp_path)))
     assert "data:image/png" in page
     assert "onerror" not in page
 
 
 def test_a_header_alone_has_nothing_to_draw_and_all_cells_missing(tmp_path) -> None:
     recorded.written(tmp_path, "mnist/cnn", [recorded.header("mnist/cnn")])
-    files = dict(figure_files(findings(tmp_path), []))
+    files = dict(figure_files(read_results(tmp_path), []))
     assert not [name for name in files if name.endswith(".svg")]
     assert "90 more have no number of ours" in files["index.html"]
 
@@ -86,11 +86,11 @@ def test_what_has_no_meaning_for_a_model_is_left_out(tmp_path) -> None:
     lines = [recorded.record(0, piece, {}) for piece in empty]
     lines.append(recorded.record(0, ["norms", "gradient/hessian"], {"all": [], "chosen": {}}))
     recorded.written(tmp_path, "mnist/cnn", [recorded.header("mnist/cnn"), *lines])
-    assert "index.html" in dict(figure_files(findings(tmp_path), []))
+    assert "index.html" in dict(figure_files(read_results(tmp_path), []))
 
 
 def test_the_comparison_has_every_cell(folder, tmp_path) -> None:
-    found = findings(folder / "records")
+    found = read_results(folder / "records")
     files = comparison_files(compare(found), found)
     assert len(files["comparison.csv"].splitlines()) == 91
     assert files["comparison.csv"] == (folder / "comparison.csv").read_text(encoding="utf-8")
@@ -135,12 +135,12 @@ def test_the_pages_show_in_a_browser_without_a_word(folder, browser, name, width
 LIGHT = """
 import json, sys
 from precedents.cli._main import main
-codes = [main(["bench", *command]) for command in json.loads(sys.argv[1])]
+codes = [main(["reproduction", *command]) for command in json.loads(sys.argv[1])]
 print(codes, "torch" in sys.modules)
 """
 
 
-def test_no_command_needs_torch(tmp_path) -> None:
+def test_no_command_needs_torch_before_it_correlates_ranks(tmp_path) -> None:
     lines = [recorded.outcome(0, "cos_grad", criterion, 0.5) for criterion in recorded.CRITERIA]
     recorded.written(tmp_path / "records", "mnist/cnn", [recorded.header("mnist/cnn"), *lines])
     records = ["--records", str(tmp_path / "records"), "--quiet"]

@@ -20,11 +20,11 @@ from precedents.metrics.workspace import Workspace
 from precedents.reproduction.alternatives import alternatives, lecun
 from precedents.reproduction.protocol import EARLY, Repeat, header
 from precedents.reproduction.records import Records
-from precedents.reproduction.runner import VARIANTS, names, work
+from precedents.reproduction.runner import VARIANTS, names, tasks, work
 from precedents.reproduction.settings import SETTINGS, chosen, counted
 from precedents.zoo.dataset import Dataset
 from precedents.zoo.text import counted as bag
-from precedents.zoo.train import moved, trained
+from precedents.zoo.train import Schedule, moved, trained
 
 QUICK = replace(SETTINGS["wine/mlp"], epochs=3)
 FEW = ("cos_grad", "dot_last", "dot_fisher")
@@ -183,7 +183,7 @@ def test_weights_that_are_lost_are_made_again_the_same(tmp_path, whole) -> None:
 
 
 def test_two_workers_give_the_records_of_none(tmp_path, whole) -> None:
-    done = list(work([QUICK], range(2), tmp_path, metrics=FEW, workers=2))
+    done = list(work(tasks([QUICK], range(2), tmp_path, metrics=FEW), workers=2))
     assert {task.repeat for task in done} == {0, 1}
     assert lines(tmp_path) == lines(whole)
 
@@ -193,10 +193,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from precedents.reproduction.settings import SETTINGS
-from precedents.reproduction.runner import work
+from precedents.reproduction.runner import tasks, work
 if __name__ == "__main__":
     setting = replace(SETTINGS["wine/mlp"], epochs=3)
-    list(work([setting], range(2), Path(sys.argv[1]), metrics=sys.argv[2:], workers=1))
+    list(work(tasks([setting], range(2), Path(sys.argv[1]), metrics=sys.argv[2:])))
 """
 
 
@@ -227,7 +227,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_records(tmp_path, whole) -> 
 def test_a_failure_in_a_worker_is_told(tmp_path) -> None:
     wrong = replace(QUICK, architecture="bi_lstm")
     with pytest.raises(RuntimeError, match="indices"):
-        list(work([wrong], range(1), tmp_path, metrics=FEW, workers=1))
+        list(work(tasks([wrong], range(1), tmp_path, metrics=FEW)))
 
 
 def test_records_of_other_settings_or_data_are_refused(tmp_path) -> None:
@@ -307,11 +307,11 @@ def test_the_epoch_that_predicts_the_development_set_best_is_kept() -> None:
     seen = []
 
     def watched(epochs: int) -> float:
-        model = trained(build, train, epochs=epochs, seed=0, rate=0.1, dev=dev, watch=seen.append)
+        model = trained(build, train, Schedule(epochs, rate=0.1), dev=dev, watch=seen.append)
         return float((model(x).argmax(1) == dev.labels).double().mean())
 
     def last(epochs: int) -> float:
-        model = trained(build, train, epochs=epochs, seed=0, rate=0.1)
+        model = trained(build, train, Schedule(epochs, rate=0.1))
         return float((model(x).argmax(1) == dev.labels).double().mean())
 
     assert watched(6) == max(last(epochs) for epochs in range(1, 7))
@@ -320,9 +320,7 @@ def test_the_epoch_that_predicts_the_development_set_best_is_kept() -> None:
 
 def test_a_cooled_rate_falls_to_zero_over_the_second_half() -> None:
     x, y = torch.randn(20, 4, generator=torch.Generator().manual_seed(1)), torch.arange(20) % 3
-    found = trained(
-        lambda: nn.Linear(4, 3), Examples.of((x, y)), epochs=4, seed=0, rate=0.1, size=8, cooled=True
-    )
+    found = trained(lambda: nn.Linear(4, 3), Examples.of((x, y)), Schedule(4, rate=0.1, size=8, cooled=True))
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = nn.Linear(4, 3)
@@ -361,3 +359,8 @@ def test_what_does_not_fit_into_memory_is_not_recorded_as_missing(tmp_path) -> N
     with pytest.raises(BudgetError):
         Repeat(QUICK, 0, records, memory="10 KB").run(["dot_if"])
     assert not [piece for _, piece in records.values if piece[0] == "outcome"]
+
+
+def test_records_that_are_not_there_are_an_error_with_advice(tmp_path) -> None:
+    with pytest.raises(InputError, match="precedents reproduction run --settings wine/mlp"):
+        Records.of(tmp_path, "wine/mlp")

@@ -4,7 +4,7 @@ import math
 import pytest
 
 from precedents import FormatError, InputError
-from precedents.reproduction.results import costs, findings
+from precedents.reproduction.results import costs, read_results
 from reproduction import recorded
 
 SETTING = "mnist/cnn"
@@ -12,7 +12,7 @@ SETTING = "mnist/cnn"
 
 def read(folder, *lines, setting=SETTING):
     recorded.written(folder, setting, [recorded.header(setting), *lines])
-    (found,) = findings(folder)
+    (found,) = read_results(folder)
     return found
 
 
@@ -52,7 +52,7 @@ def test_a_line_that_is_still_being_written_is_left_out(tmp_path) -> None:
     lines = [recorded.header(SETTING), recorded.outcome(0, "cos_grad", "identical_class", 0.5)]
     file = recorded.written(tmp_path, SETTING, lines)
     file.write_text(file.read_text() + json.dumps(recorded.outcome(1, "cos_grad", "identical_class", 0.7)))
-    (found,) = findings(tmp_path)
+    (found,) = read_results(tmp_path)
     assert found.repeats == 1
 
 
@@ -61,7 +61,7 @@ def test_a_damaged_line_is_refused_with_its_place(tmp_path) -> None:
     file = recorded.written(tmp_path, SETTING, lines)
     file.write_text(f'{file.read_text()}{{"repeat": 0, "value": 1}}\n')
     with pytest.raises(FormatError, match=r"Line 3 of .*mnist-cnn\.jsonl is damaged"):
-        findings(tmp_path)
+        read_results(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +90,18 @@ def test_a_correlation_may_be_negative(tmp_path) -> None:
 
 def test_a_folder_that_is_not_there_is_an_error_with_advice(tmp_path) -> None:
     with pytest.raises(InputError, match="precedents reproduction run"):
-        findings(tmp_path / "none")
+        read_results(tmp_path / "none")
     with pytest.raises(InputError, match="has no records"):
-        findings(tmp_path)
+        read_results(tmp_path)
 
 
 def test_settings_come_in_the_papers_order_and_can_be_chosen(tmp_path) -> None:
     recorded.write(tmp_path, ("digits/logreg", "vehicle/logreg", "mnist/cnn", "breast_cancer/mlp"))
-    names = [each.setting for each in findings(tmp_path)]
+    names = [each.setting for each in read_results(tmp_path)]
     assert names == ["mnist/cnn", "vehicle/logreg", "breast_cancer/mlp", "digits/logreg"]
-    assert [each.setting for each in findings(tmp_path, ["digits/logreg"])] == ["digits/logreg"]
+    assert [each.setting for each in read_results(tmp_path, ["digits/logreg"])] == ["digits/logreg"]
     with pytest.raises(InputError, match="Did you mean 'mnist/cnn'"):
-        findings(tmp_path, ["mnist/cn"])
+        read_results(tmp_path, ["mnist/cn"])
 
 
 def test_costs_are_read(tmp_path) -> None:

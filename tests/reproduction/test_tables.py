@@ -6,14 +6,14 @@ from rich.console import Console
 
 from precedents import UnknownNameError
 from precedents.reproduction.output import table_files, table_grids
-from precedents.reproduction.results import findings
+from precedents.reproduction.results import read_results
 from precedents.reproduction.tables import overview, table
 from reproduction import recorded
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return findings(recorded.write(tmp_path_factory.mktemp("records")))
+    return read_results(recorded.write(tmp_path_factory.mktemp("records")))
 
 
 def test_a_cell_has_ours_the_published_value_and_the_difference(found) -> None:
@@ -41,7 +41,7 @@ def test_cells_without_ours_are_dashes_with_the_reason(tmp_path) -> None:
     piece = ["outcome", "dot_if", "identical_class"]
     lines = [recorded.header("mnist/cnn"), recorded.record(0, piece, {"missing": "needs 40 GB"})]
     recorded.written(tmp_path, "mnist/cnn", lines)
-    grid = table("identical_class", findings(tmp_path)).grid()
+    grid = table("identical_class", read_results(tmp_path)).grid()
     row = next(row for row in grid.entries if row[0].text == "dot_if (IF)")
     assert (row[1].text, row[1].under, row[1].why) == ("–", ("0.09 ± 0.01",), "needs 40 GB")
     assert "– dot_if: needs 40 GB" in grid.notes
@@ -51,7 +51,7 @@ def test_one_repeat_is_shown_without_a_deviation_and_fewer_repeats_are_named(tmp
     lines = [recorded.outcome(0, metric, "identical_class", 0.5) for metric in ("cos_grad", "dot_grad")]
     lines.append(recorded.outcome(1, "cos_grad", "identical_class", 0.7))
     recorded.written(tmp_path, "digits/mlp", [recorded.header("digits/mlp"), *lines])
-    rows = {row[0].text: row[1] for row in table("identical_class", findings(tmp_path)).grid().entries}
+    rows = {row[0].text: row[1] for row in table("identical_class", read_results(tmp_path)).grid().entries}
     assert rows["repeats"].text == "2"
     assert (rows["cos_grad (GC)"].text, rows["cos_grad (GC)"].under) == ("0.60 ± 0.14", ())
     assert (rows["dot_grad (GD)"].text, rows["dot_grad (GD)"].under) == ("0.50", ("1 repeat",))

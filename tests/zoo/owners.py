@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from precedents.zoo.datasets import agnews, cifar10, mnist, segment, trec, vehicle
-from precedents.zoo.datasets._files import Published, checksum
+from precedents.zoo.datasets._files import PublishedFile, checksum
 
 Files = dict[str, bytes]
 
@@ -193,7 +193,7 @@ def written(folder: Path, files: Files) -> Path:
 
 def vouched(value: Any, files: Files) -> Any:
     """What a module knows of its files, with the checksums of these."""
-    if isinstance(value, Published):
+    if isinstance(value, PublishedFile):
         algorithm = value.checksum.partition(":")[0]
         here = files.get(value.name)
         return value if here is None else replace(value, checksum=checksum(here, algorithm))

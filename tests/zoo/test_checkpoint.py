@@ -12,7 +12,7 @@ from precedents.reproduction.records import Records
 from precedents.reproduction.settings import SETTINGS
 from precedents.zoo.architectures.mobilenet_v2 import convolution
 from precedents.zoo.checkpoint import Checkpoint
-from precedents.zoo.train import moved, trained
+from precedents.zoo.train import Schedule, moved, trained
 
 DRAW = torch.Generator().manual_seed(3)
 TRAIN = Examples.of((torch.randn(30, 3, 8, 8, generator=DRAW), torch.arange(30) % 3))
@@ -45,9 +45,8 @@ def killed(after: int):
 @pytest.mark.parametrize("cooled", [False, True])
 @pytest.mark.parametrize("every", [0.0, 3600.0])
 def test_a_training_that_was_killed_ends_with_the_same_weights(tmp_path, every, cooled) -> None:
-    run = partial(
-        trained, build, TRAIN, epochs=7, seed=5, size=8, dev=DEV, decay=0.01, change=moved, cooled=cooled
-    )
+    schedule = Schedule(7, seed=5, size=8, decay=0.01, change=moved, cooled=cooled)
+    run = partial(trained, build, TRAIN, schedule, dev=DEV)
     whole = run()
     state = torch.get_rng_state()
     for after in (2, 3):

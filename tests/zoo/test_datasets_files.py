@@ -12,7 +12,7 @@ import pytest
 
 from precedents import DataFileError
 from precedents.zoo.datasets import trec
-from precedents.zoo.datasets._files import Published, bases, checksum, downloaded, files, found
+from precedents.zoo.datasets._files import PublishedFile, bases, checksum, downloaded, files, found
 from zoo import owners
 
 CONTENT = b"1 2 van \r\n3 4 bus\n"
@@ -39,12 +39,12 @@ def site(tmp_path) -> Iterator[tuple[Path, str]]:
     server.server_close()
 
 
-def published(home: str, algorithm: str = "sha256", content: bytes = CONTENT) -> Published:
-    return Published(NAME, checksum(content, algorithm), (f"{home}{NAME}",))
+def published(home: str, algorithm: str = "sha256", content: bytes = CONTENT) -> PublishedFile:
+    return PublishedFile(NAME, checksum(content, algorithm), (f"{home}{NAME}",))
 
 
 def test_files_are_found_in_the_folder_and_in_the_data_sets_own(tmp_path, monkeypatch) -> None:
-    wanted = Published(NAME, checksum(CONTENT), inside="unpacked")
+    wanted = PublishedFile(NAME, checksum(CONTENT), inside="unpacked")
     for where in ("", "toy", "unpacked", "toy/unpacked"):
         folder = tmp_path / where.replace("/", "-")
         owners.written(folder / where, {NAME: CONTENT})

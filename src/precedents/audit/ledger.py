@@ -7,12 +7,13 @@ A last line that a kill cut short has no end; it is dropped, and its piece is do
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from precedents.errors import FormatError, InputError, StaleError
+from precedents.runtime.atomic import write
+from precedents.runtime.log import Log
 
 FORMAT = 1
 INSTEAD = "Pass another folder as keep, or delete this one."
@@ -23,18 +24,19 @@ class Ledger:
 
     def __init__(self, folder: str | Path | None, manifest: Mapping[str, Any]) -> None:
         self.values: dict[tuple[str, ...], Any] = {}
-        self.records: Path | None = None
+        self.log: Log | None = None
         if folder is not None:
-            self.records = _opened(Path(folder), _plain({"format": FORMAT, **manifest}))
-            self.values = _read(self.records)
+            self.log = Log(_opened(Path(folder), _plain({"format": FORMAT, **manifest})), INSTEAD)
+            self.log.mend()
+            self.values = dict(self.log.read(lambda record: (tuple(record["piece"]), record["value"])))
 
     def once(self, piece: tuple[str, ...], make: Callable[[], Any]) -> Any:
         """The plain value of a piece, recorded when it is made."""
         if piece not in self.values:
-            line = json.dumps({"piece": piece, "value": make()}, allow_nan=False)
-            if self.records is not None:
-                _append(self.records, line)
-            self.values[piece] = json.loads(line)["value"]
+            record = _plain({"piece": piece, "value": make()})
+            if self.log is not None:
+                self.log.append(record)
+            self.values[piece] = record["value"]
         return self.values[piece]
 
 
@@ -48,9 +50,7 @@ def _opened(folder: Path, manifest: Mapping[str, Any]) -> Path:
     if not file.exists():
         if records.exists():
             raise FormatError(f"{records} has no manifest beside it. {INSTEAD}")
-        draft = folder / f"manifest.json.{os.getpid()}"
-        draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        draft.replace(file)
+        write(file, json.dumps(manifest, indent=2) + "\n")
         return records
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
@@ -63,31 +63,6 @@ def _opened(folder: Path, manifest: Mapping[str, Any]) -> Path:
     return records
 
 
-def _read(records: Path) -> dict[tuple[str, ...], Any]:
-    """The finished pieces; a last line without its end is cut off."""
-    if not records.exists():
-        return {}
-    content = records.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.truncate(records, len(whole))
-    return dict(_record(line, f"Line {i + 1} of {records}") for i, line in enumerate(whole.splitlines()))
-
-
-def _record(line: bytes, what: str) -> tuple[tuple[str, ...], Any]:
-    try:
-        record = json.loads(line)
-        return tuple(record["piece"]), record["value"]
-    except (ValueError, TypeError, KeyError):
-        raise FormatError(f"{what} is damaged. {INSTEAD}") from None
-
-
-def _append(records: Path, line: str) -> None:
-    with records.open("ab") as file:
-        file.write(line.encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _plain(value: Mapping[str, Any]) -> Any:
-    return json.loads(json.dumps(value))
+    """As JSON gives it back; what is no number is refused."""
+    return json.loads(json.dumps(value, allow_nan=False))

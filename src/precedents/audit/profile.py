@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from precedents.criteria._trial import Trial
 from precedents.explain.cautions import counted
 from precedents.metrics.metric import Metric
-from precedents.metrics.ranking import top_k
+from precedents.metrics.ranking import TopK, top_k
 from precedents.metrics.relevance import Relevance
 
 MOST = 1000  # lengths that are kept of a set: the smallest, the largest, and evenly many between
@@ -46,36 +47,52 @@ class Profile:
 
 
 def profile(trial: Trial, metric: Metric, k: int, shown: Sequence[int]) -> Profile:
-    """Of a metric by its precedents of all cases."""
-    kernel, labels = trial.kernel(metric), trial.workspace.train.labels
-    top = top_k([metric.similarity(kernel)], max(k, min(OFFERED, len(labels))))
-    first, found = top.indices[:, 0], labels[top.indices]
-    agreement = (found[:, :k] == trial.cases.labels[:, None]).double().mean()
+    """Of a metric by its precedents of all cases; `shown` are the cases whose precedents are kept."""
+    labels, every = trial.workspace.train.labels, lengths(trial, metric)
+    top = top_k([trial.scores(metric)], max(k, min(OFFERED, len(labels))))
+    first, found = top.indices[:, 0], labels[top.indices[:, :k]]
     return Profile(
         kernel=kernel_name(metric),
-        label_agreement=float(agreement),
-        firsts=[First(i, int(labels[i]), count) for i, count in counted(first.tolist()).items()],
-        selected=spread(kernel.lengths()[first]) if kernel.definite else [],
-        examples=[
-            [
-                Offered(*each)
-                for each in zip(
-                    top.indices[case, :OFFERED].tolist(),
-                    found[case, :OFFERED].tolist(),
-                    top.scores[case, :OFFERED].nan_to_num().tolist(),  # JSON has no infinity
-                    strict=True,
-                )
-            ]
-            for case in shown
-        ],
+        label_agreement=float((found == trial.cases.labels[:, None]).double().mean()),
+        firsts=firsts(first, labels),
+        selected=spread(every[first]) if len(every) else [],
+        examples=[offered(top, labels, case) for case in shown],
         work=_work(Relevance(metric, trial.workspace)),
     )
 
 
-def norms(trial: Trial, metric: Metric) -> list[float]:
-    """The lengths of all training instances under the metric's kernel; none where it is indefinite."""
+def firsts(first: Tensor, labels: Tensor) -> list[First]:
+    """Whom the cases have as their first precedents [m], most cases first; a hub has many.
+
+    `labels` are those of the training instances [n].
+    """
+    return [First(i, int(labels[i]), count) for i, count in counted(first.tolist()).items()]
+
+
+def offered(top: TopK, labels: Tensor, row: int) -> list[Offered]:
+    """The precedents of a case that is shown, the case of a row of `top`."""
+    indices = top.indices[row, :OFFERED]
+    scores = top.scores[row, :OFFERED].nan_to_num()  # JSON has no infinity
+    return [
+        Offered(*each) for each in zip(indices.tolist(), labels[indices].tolist(), scores.tolist(), strict=True)
+    ]
+
+
+def example_places(trial: Trial, each: int) -> list[int]:
+    """The cases that are shown: the first few that are predicted right, and as many that are not."""
+    right = trial.cases.labels == trial.truth
+    return [i for these in (right, ~right) for i in these.nonzero().flatten().tolist()[:each]]
+
+
+def lengths(trial: Trial, metric: Metric) -> Tensor:
+    """The lengths (norms) of all training instances under the metric's kernel [n]; none if it is indefinite."""
     kernel = trial.kernel(metric)
-    return spread(kernel.lengths()) if kernel.definite else []
+    return kernel.lengths() if kernel.definite else torch.empty(0)
+
+
+def norms(trial: Trial, metric: Metric) -> list[float]:
+    """The lengths of all training instances in order, as an audit keeps them, see `spread`."""
+    return spread(lengths(trial, metric))
 
 
 def kernel_name(metric: Metric) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Precedent:
-    """A training instance offered as workspace."""
+    """A training instance offered as evidence."""
 
     rank: int  # from 1
     index: int  # its place in the training set

@@ -1,6 +1,5 @@
 """What a repeat tells besides the criteria: norms, hubs, residuals, a map, examples, stability."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -9,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from precedents.audit.profile import kernel_name
+from precedents.audit.profile import (
+    OFFERED,
+    Offered,
+    example_places,
+    firsts,
+    kernel_name,
+    lengths,
+    offered,
+)
 from precedents.criteria._judgement import Inapplicable, attempted
 from precedents.criteria._spearman import spearman
 from precedents.criteria._trial import Trial
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from precedents.reproduction.protocol import Repeat
 
 FIRST = ("dot_if", "dot_fisher", "dot_grad", "cos_grad")  # whose first precedents are looked at
-HUBS, EACH, OFFERED, POINTS, K = 5, 3, 3, 500, 10
+HUBS, EACH, POINTS, K = 5, 3, 500, 10
 QUANTILES = torch.linspace(0, 1, 21, dtype=torch.double)
 AGAIN = 2  # repeats in which a second model is trained on the same instances
 
@@ -44,7 +51,7 @@ def pieces(repeat: "Repeat", part: str, metrics: Mapping[str, Metric]) -> Iterat
     if "cos_grad" in metrics:
         yield ("residuals", part), lambda: _residuals(trial())
     if part == "merged":
-        if repeat.number == 0 and "cos_all" in metrics and find_spec("umap") is not None:
+        if repeat.index == 0 and "cos_all" in metrics and find_spec("umap") is not None:
             yield ("umap",), lambda: _umap(trial(), repeat.dataset)
         return
     for name in FIRST:
@@ -55,9 +62,9 @@ def pieces(repeat: "Repeat", part: str, metrics: Mapping[str, Metric]) -> Iterat
             yield ("norms", kernel), partial(_norms, trial, sharing)
     dear = (InverseHessian, InverseFisher) if repeat.setting.curvature == "ekfac" else InverseHessian
     cheap = {name: m for name, m in METRICS.items() if not isinstance(m.preconditioner, dear)}
-    if repeat.number == 0 and "cos_grad" in metrics:
+    if repeat.index == 0 and "cos_grad" in metrics:
         yield ("gallery",), lambda: _gallery(trial(), cheap, repeat.dataset)
-    if repeat.number < AGAIN and not repeat.setting.pretraining:
+    if repeat.index < AGAIN and not repeat.setting.pretraining:
         for name in (each for each in cheap if each in metrics):
             yield ("stability", name), partial(_stability, trial, partial(repeat.trial, "again"), cheap[name])
 
@@ -68,30 +75,29 @@ def _kernel(name: str) -> str:
 
 def _hubs(ready: Ready, metric: Metric) -> list[list[float]]:
     trial = ready()
-    kernel, labels = trial.kernel(metric), trial.workspace.train.labels
-    if not kernel.definite:
+    norms = lengths(trial, metric)
+    if not len(norms):
         return []
-    first = top_k([metric.similarity(kernel)], 1).indices[:, 0]
-    lengths, angles = kernel.lengths(), cosine(kernel)
+    first, angles = _first(trial, metric), cosine(trial.kernel(metric))
     rows = []
-    for index, times in sorted(Counter(first.tolist()).items(), key=lambda item: (-item[1], item[0]))[:HUBS]:
-        near = float(angles[first == index, index].mean())
-        shorter = 100 * float((lengths < lengths[index]).double().mean())
-        rows.append([index, times, int(labels[index]), near, float(lengths[index]), shorter])
+    for hub in firsts(first, trial.workspace.train.labels)[:HUBS]:
+        near = float(angles[first == hub.index, hub.index].mean())
+        norm = norms[hub.index]
+        shorter = 100 * float((norms < norm).double().mean())
+        rows.append([hub.index, hub.count, hub.label, near, float(norm), shorter])
     return rows
 
 
 def _norms(ready: Ready, metrics: Mapping[str, Metric]) -> dict[str, Any]:
     trial = ready()
-    kernel = trial.kernel(next(iter(metrics.values())))
-    if not kernel.definite:
-        return {"all": [], "chosen": {}}
-    lengths = kernel.lengths().clamp(min=1e-300).log10()
-    chosen = {
-        name: quantiles(lengths[top_k([metric.similarity(trial.kernel(metric))], 1).indices[:, 0]])
-        for name, metric in metrics.items()
-    }
-    return {"all": quantiles(lengths), "chosen": chosen}
+    norms = lengths(trial, next(iter(metrics.values()))).clamp(min=1e-300).log10()
+    chosen = {name: quantiles(norms[_first(trial, m)]) for name, m in metrics.items() if len(norms)}
+    return {"all": quantiles(norms), "chosen": chosen}
+
+
+def _first(trial: Trial, metric: Metric) -> Tensor:
+    """The first precedent of each case [m]."""
+    return top_k([trial.scores(metric)], 1).indices[:, 0]
 
 
 def quantiles(values: Tensor) -> list[float]:
@@ -133,37 +139,35 @@ def _umap(trial: Trial, dataset: Dataset) -> dict[str, Any]:
 
 
 def _gallery(trial: Trial, metrics: Mapping[str, Metric], dataset: Dataset) -> dict[str, Any]:
-    names = dataset.classes
-    right = trial.cases.labels == trial.truth
-    places = [*right.nonzero().flatten().tolist()[:EACH], *(~right).nonzero().flatten().tolist()[:EACH]]
+    places, train = example_places(trial, EACH), trial.workspace.train
     tops = {
         name: top_k([trial.scores(metric)[places]], OFFERED)
         for name, metric in metrics.items()
         if _works(trial, metric)
     }
-    train = trial.workspace.train
     return {
         "cases": [
             {
                 "case": case,
-                "predicted": names[int(trial.cases.labels[case])],
-                "truth": names[int(trial.truth[case])],
+                "predicted": dataset.classes[int(trial.cases.labels[case])],
+                "truth": dataset.classes[int(trial.truth[case])],
                 "shown": _shown(dataset, trial.cases, case),
                 "by": {
-                    name: [
-                        {
-                            "index": i,
-                            "label": names[int(train.labels[i])],
-                            "score": score,
-                            "shown": _shown(dataset, train, i),
-                        }
-                        for i, score in zip(top.indices[row].tolist(), top.scores[row].tolist(), strict=True)
-                    ]
+                    name: [_precedent(dataset, train, each) for each in offered(top, train.labels, row)]
                     for name, top in tops.items()
                 },
             }
             for row, case in enumerate(places)
         ]
+    }
+
+
+def _precedent(dataset: Dataset, train: Examples, each: Offered) -> dict[str, Any]:
+    return {
+        "index": each.index,
+        "label": dataset.classes[each.label],
+        "score": each.score,
+        "shown": _shown(dataset, train, each.index),
     }
 
 

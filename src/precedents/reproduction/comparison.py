@@ -19,10 +19,10 @@ from math import hypot
 from typing import Any, final
 
 from precedents.metrics.names import FORMS
-from precedents.reproduction.published import CRITERIA, Published, is_rate, published, without_spread
-from precedents.reproduction.rank_agreement import Order, Row, order
-from precedents.reproduction.results import Estimate, Findings
-from precedents.reproduction.tables import Cell, of_paper, plain, rounded
+from precedents.reproduction.published import CRITERIA, PublishedValue, is_rate, published, without_spread
+from precedents.reproduction.rank_agreement import Order, RankedMetric, order
+from precedents.reproduction.results import RepeatedValue, SettingResults
+from precedents.reproduction.tables import ResultCell, of_paper, plain, rounded
 
 LIMIT = 2.0  # combined standard deviations
 FEW = 5  # repeats, below which their standard deviation says little
@@ -31,6 +31,7 @@ ROUNDING = 0.005 / 3**0.5  # the standard deviation of what two digits round off
 CLOSE = 0.03  # the difference of GC's identical class that is aimed at
 FAMILY = {"ekfac": "hessian", "lanczos": "hessian"}  # other ways to the same matrix
 STATUSES = ("agrees", "differs", "open", "missing")
+VERDICTS = {"agrees": "passed", "differs": "weak", "open": "failed"}  # the colours of statuses
 RANK_ONE = {"kind=published": "code's", "kind=mean_gradient": "exact"}  # the published code's Fisher matrix
 
 
@@ -41,7 +42,7 @@ class Variant:
 
     metric: str
     criterion: str
-    found: Estimate
+    found: RepeatedValue
     deviations: float
 
     @property
@@ -57,7 +58,7 @@ class Compared:
     setting: str
     criterion: str
     metric: str
-    cell: Cell
+    cell: ResultCell
     deviations: float | None
     variants: Sequence[Variant]
 
@@ -114,7 +115,7 @@ class Comparison:
 
     cells: Sequence[Compared]
     orders: Sequence[Order]
-    without: Sequence[Findings]  # settings that have no published numbers
+    without: Sequence[SettingResults]  # settings that have no published numbers
 
     def counts(self, **of: str) -> dict[str, int]:
         """How many cells have each status, of all or of those with the given setting, criterion or metric."""
@@ -141,13 +142,13 @@ class Comparison:
             tried = [("as in the tables", abs(each.deviations) <= LIMIT)]
             tried += [(each.named(variant), variant.agrees) for variant in each.variants]
             for name, agrees in tried:
-                kind = "randomization" if each.criterion.startswith("model") else "success rates"
+                kind = "success rates" if is_rate(each.criterion) else "randomization"
                 right, of = found.get((each.metric, name, kind), (0, 0))
                 found[each.metric, name, kind] = right + agrees, of + 1
         return found
 
 
-def compare(found: Sequence[Findings]) -> Comparison:
+def compare(found: Sequence[SettingResults]) -> Comparison:
     """Every published cell of the settings that have records."""
     theirs = published()
     known, flat = of_paper(found), without_spread()
@@ -165,12 +166,12 @@ def compare(found: Sequence[Findings]) -> Comparison:
     return Comparison(cells, [each for each in orders if each], [each for each in found if each not in known])
 
 
-def deviations(ours: Estimate, theirs: Published, rate: bool, spread: bool = True) -> float:
+def deviations(ours: RepeatedValue, theirs: PublishedValue, rate: bool, spread: bool = True) -> float:
     """The difference in combined standard deviations; without `spread`, theirs is unknown."""
     return (ours.mean - theirs.mean) / combined(ours, theirs, rate, spread)
 
 
-def combined(ours: Estimate, theirs: Published, rate: bool, spread: bool = True) -> float:
+def combined(ours: RepeatedValue, theirs: PublishedValue, rate: bool, spread: bool = True) -> float:
     """The combined standard deviation, see above."""
     own = ours.std or 0.0
     first = own if ours.repeats >= FEW else max(own, theirs.std)
@@ -182,7 +183,7 @@ def combined(ours: Estimate, theirs: Published, rate: bool, spread: bool = True)
     return hypot(max(first, floors[0]), max(second, floors[1]), ROUNDING)
 
 
-def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str, str]]:
+def variants(found: SettingResults, metric: str, criterion: str) -> Iterator[tuple[str, str]]:
     """Recorded pairs of a metric and a criterion, one of which differs from the given one in settings."""
     for name in found.tried(criterion):
         if name != metric and _parts(FORMS[metric]) == _parts(FORMS.get(name, name)):
@@ -192,10 +193,12 @@ def variants(found: Findings, metric: str, criterion: str) -> Iterator[tuple[str
             yield metric, other
 
 
-def _compared(found: Findings, criterion: str, metric: str, theirs: Published, spread: bool) -> Compared:
+def _compared(
+    found: SettingResults, criterion: str, metric: str, theirs: PublishedValue, spread: bool
+) -> Compared:
     measured = partial(deviations, theirs=theirs, rate=is_rate(criterion), spread=spread)
     ours = found.outcome(metric, criterion)
-    cell = Cell(ours, theirs, found.missing(metric, criterion))
+    cell = ResultCell(ours, theirs, found.missing(metric, criterion))
     others = [
         Variant(name, other, estimate, measured(estimate))
         for name, other in variants(found, metric, criterion)
@@ -211,7 +214,7 @@ def _order(cells: Sequence[Compared], spread: bool) -> Order | None:
     named = Counter(c.choice(cause) for c, cause in causes if cause.metric == c.metric).most_common(1)
     named += Counter(c.choice(cause) for c, cause in causes if cause.metric != c.metric).most_common(1)
     rows = [
-        Row(
+        RankedMetric(
             c.metric,
             c.cell.ours,
             c.cell.published.mean,

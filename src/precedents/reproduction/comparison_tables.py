@@ -1,20 +1,19 @@
-"""The comparison as tables: counts, targets, both label choices, the Fisher rows, variants, what is open."""
+"""The comparison as tables and sentences: counts, targets, what is open, what differs, what is missing."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from precedents.metrics.names import FORMS
-from precedents.reproduction.comparison import CLOSE, LIMIT, RANK_ONE, STATUSES, Compared, Comparison
+from precedents.reproduction.comparison import CLOSE, LIMIT, STATUSES, VERDICTS, Compared, Comparison
 from precedents.reproduction.published import CRITERIA, without_spread
 from precedents.reproduction.rank_agreement import ORDER
-from precedents.reproduction.results import Estimate, Findings
-from precedents.reproduction.tables import counted, titled
+from precedents.reproduction.results import RepeatedValue, SettingResults
+from precedents.reproduction.tables import counted, lined, titled
+from precedents.reproduction.variant_tables import fisher, randomization, variants
 from precedents.views.table import NONE, Entry, Table, decimal, mean_and_std, signed
 
-SHARED = "model_randomization(label=shared)"
 OPEN = "Open: no recorded variant gives the published value"
 MOST = 15  # open cells that are printed
-VERDICTS = {"agrees": "passed", "differs": "weak", "open": "failed"}
 MEASURE = (
     f"Agrees: within {LIMIT:g} combined standard deviations, sqrt(s1² + s2² + r²), of ours (s1), the published "
     "repeats (s2) and the rounding to two digits (r). s1 and s2 are at least r and, for rates, at least the "
@@ -50,9 +49,9 @@ def grids(comparison: Comparison) -> list[Table]:
         made = [
             _counted(comparison),
             _targets(comparison),
-            _randomization(comparison),
-            _fisher(comparison),
-            _variants(comparison),
+            randomization(comparison),
+            fisher(comparison),
+            variants(comparison),
             _listed(comparison, "open", OPEN),
             _listed(comparison, "differs", "Differs, and a recorded variant gives the published value"),
             _absent(comparison),
@@ -68,11 +67,11 @@ def brief(comparison: Comparison) -> list[Table]:
         hidden = len(every.rows) - MOST
         more = [f"{hidden} more in comparison.md, with --out."] if hidden > 0 else []
         shown = replace(every, rows=every.rows[:MOST], notes=more)
-        made = [_counted(comparison), _fisher(comparison), shown, _targets(comparison)]
+        made = [_counted(comparison), fisher(comparison), shown, _targets(comparison)]
     return [grid for grid in [*made, *map(alone, comparison.without)] if grid.rows]
 
 
-def alone(found: Findings) -> Table:
+def alone(found: SettingResults) -> Table:
     """A setting without published numbers."""
     criteria = found.criteria()
     rows: list[list[Entry | str]] = [
@@ -80,7 +79,7 @@ def alone(found: Findings) -> Table:
         for metric in sorted(found.tried(), key=lambda name: [*FORMS, name].index(name))
     ]
     notes = [f"{counted(found.repeats, 'repeat')}, mean ± std. The paper has no numbers of this setting."]
-    return Table(f"{found.setting}: ours alone", ["metric", *(_lined(c) for c in criteria)], rows, notes)
+    return Table(f"{found.setting}: ours alone", ["metric", *(lined(c) for c in criteria)], rows, notes)
 
 
 def _closeness(comparison: Comparison) -> str:
@@ -125,7 +124,7 @@ def _counted(comparison: Comparison) -> Table:
         rows.append([setting, *row, _count(comparison.counts(setting=setting))])
     every = [_count(comparison.counts(criterion=criterion)) for criterion in CRITERIA.values()]
     rows.append(["all", *every, _count(comparison.counts())])
-    headings = ["setting", *(_lined(criterion) for criterion in CRITERIA.values()), "all"]
+    headings = ["setting", *(lined(criterion) for criterion in CRITERIA.values()), "all"]
     notes = ["Published cells that agree / differ with a named cause / are open.", MEASURE, *_flat(comparison)]
     return Table("Cells by status", headings, rows, notes)
 
@@ -174,7 +173,7 @@ def _targets(comparison: Comparison) -> Table:
     headings = [
         "setting",
         "GC, identical\nclass: ours less\npublished",
-        *(_lined(c) for c in CRITERIA.values()),
+        *(lined(c) for c in CRITERIA.values()),
     ]
     note = (
         f"Aimed at: GC within {CLOSE}; and a rank correlation of at least {ORDER} between our column and the "
@@ -186,110 +185,6 @@ def _targets(comparison: Comparison) -> Table:
         "If none of these explains it, it is open."
     )
     return Table("Targets: GC, and the order of the metrics", headings, rows, [note])
-
-
-def _randomization(comparison: Comparison) -> Table:
-    """Both label choices and both null intervals."""
-    rows: list[list[Entry | str]] = []
-    for each in comparison.cells:
-        shared = next((v for v in each.variants if (v.metric, v.criterion) == (each.metric, SHARED)), None)
-        if each.criterion != "model_randomization" or not (each.cell.ours or shared):
-            continue
-        ours = each.cell.ours
-        nulls = (ours or (shared and shared.found)) or None
-        published = each.cell.published
-        rows.append(
-            [
-                each.setting,
-                titled(each.metric),
-                mean_and_std(published.mean, published.std) if published else NONE,
-                Entry(_ticked(ours, each.status == "agrees"), verdict=VERDICTS.get(each.status, "")),
-                _ticked(shared and shared.found, shared is not None and shared.agrees),
-                *_nulls(nulls, ours, shared and shared.found),
-            ]
-        )
-    headings = ["setting", "metric", "published", "own label", "shared label"]
-    headings += ["null over\ntraining instances", "null over\ncases"]
-    note = (
-        "Own: each model explains its own prediction; shared: both explain the trained model's. Below each "
-        "null interval, which of the two lies in it. ✓ agrees with the published value."
-    )
-    return Table("Randomization: both label choices, both null intervals", headings, rows, [note], texts=2)
-
-
-def _nulls(nulls: Estimate | None, own: Estimate | None, shared: Estimate | None) -> list[Entry | str]:
-    halves = nulls.nulls if nulls else ()
-    if len(halves) != 2:
-        return [NONE, NONE]
-    return [
-        Entry(
-            f"±{half:.3f}",
-            tuple(
-                name for name, value in (("own", own), ("shared", shared)) if value and abs(value.mean) <= half
-            ),
-        )
-        for half in halves
-    ]
-
-
-def _fisher(comparison: Comparison) -> Table:
-    """The correct matrix beside that of the published code."""
-    cells = {
-        (each.setting, each.metric, each.criterion): each
-        for each in comparison.cells
-        if "fisher" in each.metric and (each.cell.ours or each.variants)
-    }
-    rows: list[list[Entry | str]] = [
-        [setting, titled(metric), *(_matrices(cells.get((setting, metric, c))) for c in CRITERIA.values())]
-        for setting, metric in dict.fromkeys(key[:2] for key in cells)
-    ]
-    note = (
-        "The empirical Fisher matrix (ours) above; then the published value; then ours with the matrix of the "
-        "published code, the outer product of the mean gradient: with entries in float32 and a damping below "
-        "their rounding, as there (code's), and without rounding (exact). ✓ agrees with the published value."
-    )
-    headings = ["setting", "metric", *(_lined(criterion) for criterion in CRITERIA.values())]
-    title = "Fisher rows: the published code's matrix beside the correct one"
-    return Table(title, headings, rows, [note], texts=2)
-
-
-def _matrices(each: Compared | None) -> Entry:
-    if each is None or each.cell.published is None:
-        return Entry(NONE)
-    theirs = {
-        name: variant
-        for kind, name in RANK_ONE.items()
-        for variant in each.variants
-        if kind in variant.metric and variant.criterion == each.criterion
-    }
-    under = [f"published {mean_and_std(each.cell.published.mean, each.cell.published.std)}"]
-    under += [f"{name} {_ticked(variant.found, variant.agrees)}" for name, variant in theirs.items()]
-    agrees = each.status == "agrees"
-    verdict = "passed" if agrees else "weak" if any(variant.agrees for variant in theirs.values()) else ""
-    text = _ticked(each.cell.ours, agrees)
-    return Entry(text, tuple(under), verdict, "; ".join(variant.metric for variant in theirs.values()))
-
-
-def _ticked(found: Estimate | None, agrees: bool) -> str:
-    return NONE if found is None else mean_and_std(found.mean, found.std) + (" ✓" if agrees else "")
-
-
-def _variants(comparison: Comparison) -> Table:
-    """How many published cells each variant gives."""
-    scores = comparison.scores()
-    names = dict.fromkeys((metric, name) for metric, name, _ in scores)
-    order = list(FORMS)
-    kinds = ("success rates", "randomization")
-    rows: list[list[Entry | str]] = [
-        [titled(metric), name, *(_score(scores.get((metric, name, kind))) for kind in kinds)]
-        for metric, name in sorted(names, key=lambda key: order.index(key[0]))
-    ]
-    notes = ["Published cells that agree with the variant, of those where it was recorded."]
-    return Table("Variants against the published cells", ["metric", "variant", *kinds], rows, notes, texts=2)
-
-
-def _score(score: tuple[int, int] | None) -> str:
-    return f"{score[0]} of {score[1]}" if score else NONE
 
 
 def _listed(comparison: Comparison, status: str, title: str) -> Table:
@@ -331,16 +226,11 @@ def _absent(comparison: Comparison) -> Table:
     return Table("Published cells without ours", ["setting", "cells", "metrics", "reason"], rows, texts=4)
 
 
-def _estimate(found: Estimate | None, verdict: str = "") -> Entry:
+def _estimate(found: RepeatedValue | None, verdict: str = "") -> Entry:
     return Entry(mean_and_std(found.mean, found.std), verdict=verdict) if found else Entry(NONE)
 
 
-def _lined(criterion: str) -> str:
-    """`identical_class(k=10)` in three short lines."""
-    return criterion.replace("_", "\n").replace("(", "\n(")
-
-
-def notes_of(found: Sequence[Findings]) -> Table:
+def notes_of(found: Sequence[SettingResults]) -> Table:
     """What the records say of themselves: repeats, protocol, notes."""
     rows: list[list[Entry | str]] = [
         [

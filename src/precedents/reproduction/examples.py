@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from precedents.reproduction.results import Findings
+from precedents.reproduction.results import SettingResults
 from precedents.reproduction.tables import titled
 from precedents.views.comparison import Column
 from precedents.views.gallery import Picture, Tile, TiledExample
@@ -16,7 +16,7 @@ CASE, PRECEDENT = 100, 6  # columns of a table row that are shown at once
 BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-def gallery(found: Sequence[Findings]) -> Page | None:
+def gallery(found: Sequence[SettingResults]) -> Page | None:
     """Right and wrong predictions with the precedents by every metric, if there are any recorded."""
     sections = [section for each in found for section in _sections(each)]
     if not sections:
@@ -28,12 +28,12 @@ def gallery(found: Sequence[Findings]) -> Page | None:
     return Page("Examples", lead, sections)
 
 
-def hubs(found: Sequence[Findings]) -> list[Table]:
+def hubs(found: Sequence[SettingResults]) -> list[Table]:
     """By setting, the training instances that a metric chose most often, with their cosine and norm."""
     return [grid for each in found if (grid := _hubs(each)).rows]
 
 
-def _sections(found: Findings) -> Iterator[Section]:
+def _sections(found: SettingResults) -> Iterator[Section]:
     cases = [case for first in found.of("gallery")[:1] for case in first["cases"]]
     for right, title in ((True, "right predictions"), (False, "wrong predictions")):
         chosen = [case for case in cases if (case["predicted"] == case["truth"]) is right]
@@ -76,7 +76,7 @@ def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _hubs(found: Findings) -> Table:
+def _hubs(found: SettingResults) -> Table:
     rows: list[list[Entry | str]] = [
         [
             titled(metric) if place == 0 else "",

@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from precedents.metrics.names import FORMS
-from precedents.reproduction.comparison_tables import SHARED
-from precedents.reproduction.published import CRITERIA, published
-from precedents.reproduction.results import Cost, Estimate, Findings
+from precedents.reproduction.published import CRITERIA, is_rate, published
+from precedents.reproduction.results import Duration, RepeatedValue, SettingResults
 from precedents.reproduction.tables import RATES, TITLES, counted, of_paper, overview, table, titled
+from precedents.reproduction.variant_tables import SHARED
 from precedents.views import figures, plots
 from precedents.views.plots import Bar
 
@@ -22,7 +22,7 @@ PAPER_NULL = 0.088  # that the paper prints for its 500 cases
 DAMPED = re.compile(r"(?P<metric>\w+:gradient/\w+)\((?:negative=\w+, )?damping=(?P<damping>[\d.e+-]+)\)")
 DAMPING = 1e-3  # of the metrics themselves
 RESIDUAL = "cosine:residual"
-SUCCESS = [criterion for criterion in TITLES if criterion != "model_randomization"]
+SUCCESS = [criterion for criterion in TITLES if is_rate(criterion)]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Drawing:
     draw: Callable[[], "Figure"]
 
 
-def drawings(found: Sequence[Findings], spent: Sequence[Cost]) -> list[Drawing]:
+def drawings(found: Sequence[SettingResults], spent: Sequence[Duration]) -> list[Drawing]:
     """All figures that there are records for, in the order of reading."""
     made: Iterable[Iterator[Drawing]] = (
         _overview(found),
@@ -52,7 +52,7 @@ def drawings(found: Sequence[Findings], spent: Sequence[Cost]) -> list[Drawing]:
     return [drawing for drawings in made for drawing in drawings]
 
 
-def _overview(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _overview(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     over = overview(found)
     names = {"model_randomization": "largest randomization correlation"}
     values: dict[tuple[str, str], dict[str, float]] = {}
@@ -69,7 +69,7 @@ def _overview(found: Sequence[Findings]) -> Iterator[Drawing]:
         yield Drawing("overview", "Overview", caption, partial(plots.dots, values))
 
 
-def _randomization(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _randomization(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     panels = {"own label": "model_randomization", "shared label": SHARED}
     values: dict[tuple[str, str], list[float]] = {}
     theirs, compared = published(), of_paper(found) or found
@@ -108,7 +108,7 @@ def _randomization(found: Sequence[Findings]) -> Iterator[Drawing]:
             yield Drawing(f"randomization-{_file(each)}", "Model randomization", caption, draw)
 
 
-def _success(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _success(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     tables = {criterion: table(criterion, found) for criterion in SUCCESS}
     for each in found:
         values = {}
@@ -126,7 +126,7 @@ def _success(found: Sequence[Findings]) -> Iterator[Drawing]:
             yield Drawing(f"success-{_file(each)}", "Success rates", caption, partial(plots.bars, values))
 
 
-def _norms(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _norms(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     for each in found:
         values: dict[tuple[str, str], Sequence[float]] = {}
         for [first, *_] in each.under("norms").values():
@@ -143,7 +143,7 @@ def _norms(found: Sequence[Findings]) -> Iterator[Drawing]:
             yield Drawing(f"norms-{_file(each)}", "Norms of the chosen instances", caption, draw)
 
 
-def _hubs(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _hubs(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     for each in found:
         cases = each.model("trained", "cases")
         values = {
@@ -160,7 +160,7 @@ def _hubs(found: Sequence[Findings]) -> Iterator[Drawing]:
             yield Drawing(name, "Most often chosen instances", caption, partial(figures.hubs, values))
 
 
-def _residuals(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _residuals(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     for each in found:
         values: dict[tuple[str, str], Sequence[float]] = {}
         for kind, heading in (("trained", "classes"), ("merged", "subclasses, merged classes")):
@@ -194,15 +194,13 @@ def _residuals(found: Sequence[Findings]) -> Iterator[Drawing]:
         yield Drawing("residuals", "Residuals", caption, partial(plots.bars, bars))
 
 
-def _known(outcome: Estimate, criterion: str) -> float | None:
-    """The chance of who knows the class that a model was trained on: half of all have it, if subclasses "
-    "count.
-    """
+def _known(outcome: RepeatedValue, criterion: str) -> float | None:
+    """Chance for someone who knows the class that the model was trained on: half of all, if merged."""
     known = 2 if criterion == "identical_subclass" else 1
     return None if outcome.chance is None else min(known * outcome.chance, 1.0)
 
 
-def _umap(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _umap(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     panels = {}
     for each in found:
         for first in filter(None, each.of("umap")[:1]):
@@ -216,7 +214,7 @@ def _umap(found: Sequence[Findings]) -> Iterator[Drawing]:
         yield Drawing("umap", "Merged classes", caption, partial(plots.scatters, panels))
 
 
-def _stability(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _stability(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     headings = {"overlap": "overlap of the top 10", "correlation": "rank correlation"}
     values: dict[tuple[str, str], dict[str, float]] = {}
     for metric in _metrics("stability", found):
@@ -234,7 +232,7 @@ def _stability(found: Sequence[Findings]) -> Iterator[Drawing]:
         yield Drawing("stability", "Stability", caption, partial(plots.dots, values))
 
 
-def _damping(found: Sequence[Findings]) -> Iterator[Drawing]:
+def _damping(found: Sequence[SettingResults]) -> Iterator[Drawing]:
     """The success rates of metrics by the damping of their variants."""
     names = {re.sub(r"\(.*", "", form): name for name, form in FORMS.items()}
     theirs = published()
@@ -266,7 +264,7 @@ def _damping(found: Sequence[Findings]) -> Iterator[Drawing]:
             yield Drawing(name, "Damping", caption, draw)
 
 
-def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:
+def _costs(spent: Sequence[Duration]) -> Iterator[Drawing]:
     """Outcomes by all criteria together, alternatives not counted."""
     criteria = {*CRITERIA.values(), "identical_instance", SHARED}
     sums: dict[tuple[str, str], dict[int, float]] = {}
@@ -287,11 +285,11 @@ def _costs(spent: Sequence[Cost]) -> Iterator[Drawing]:
         yield Drawing("costs", "Cost", caption, partial(plots.dots, values, "seconds", log=True))
 
 
-def _metrics(kind: str, found: Sequence[Findings]) -> list[str]:
+def _metrics(kind: str, found: Sequence[SettingResults]) -> list[str]:
     there: dict[str, Any] = {name: None for each in found for name in each.under(kind)}
     return sorted(there, key=lambda name: [*FORMS, name].index(name))
 
 
-def _file(found: Findings) -> str:
+def _file(found: SettingResults) -> str:
     """A setting as a part of a file's name."""
     return re.sub(r"[^\w.-]+", "-", found.setting)

@@ -7,7 +7,7 @@ from precedents.reproduction.comparison_tables import MEASURE, grids, notes_of, 
 from precedents.reproduction.examples import gallery, hubs
 from precedents.reproduction.figures import drawings
 from precedents.reproduction.published import CRITERIA
-from precedents.reproduction.results import Cost, Findings
+from precedents.reproduction.results import Duration, SettingResults
 from precedents.reproduction.tables import criterion_of, overview, table
 from precedents.views.pages import Illustration, Page, Section, html, picture
 from precedents.views.table import Table, as_csv
@@ -15,14 +15,14 @@ from precedents.views.table import Table, as_csv
 FILES = {criterion: name for name, criterion in CRITERIA.items()}
 
 
-def table_grids(found: Sequence[Findings], test: str | None = None) -> list[Table]:
+def table_grids(found: Sequence[SettingResults], test: str | None = None) -> list[Table]:
     """One table, or all five and the overview."""
     if test is not None:
         return [table(criterion_of(test), found).grid()]
     return [*(table(criterion, found).grid() for criterion in CRITERIA.values()), overview(found).grid()]
 
 
-def table_files(found: Sequence[Findings], test: str | None = None) -> dict[str, str]:
+def table_files(found: Sequence[SettingResults], test: str | None = None) -> dict[str, str]:
     """Every table as Markdown and CSV, and all of them on one page."""
     files = {}
     grids = []
@@ -37,12 +37,12 @@ def table_files(found: Sequence[Findings], test: str | None = None) -> dict[str,
         files["overview.md"] = grids[0].markdown()
         files["overview.csv"] = as_csv(over.records())
     sections = [Section(grid.title.partition(":")[0], tables=[grid]) for grid in [*grids, notes_of(found)]]
-    lead = ["Ours beside the published numbers, from the records of the bench."]
+    lead = ["Ours beside the published numbers, from the records of the reproduction."]
     name = f"{FILES[criterion_of(test)]}.html" if test else "tables.html"
     return files | {name: html(Page("Tables", lead, sections))}
 
 
-def comparison_files(comparison: Comparison, found: Sequence[Findings]) -> dict[str, str]:
+def comparison_files(comparison: Comparison, found: Sequence[SettingResults]) -> dict[str, str]:
     """Every cell as CSV; what it comes to as Markdown and as a page."""
     said, made = sentences(comparison), [*grids(comparison), notes_of(found)]
     text = "\n".join(
@@ -58,7 +58,7 @@ def comparison_files(comparison: Comparison, found: Sequence[Findings]) -> dict[
     }
 
 
-def figure_files(found: Sequence[Findings], spent: Sequence[Cost]) -> Iterator[tuple[str, str]]:
+def figure_files(found: Sequence[SettingResults], spent: Sequence[Duration]) -> Iterator[tuple[str, str]]:
     """Every figure as SVG, the examples, and an index that shows all; each when it is drawn."""
     shown: dict[str, list[Illustration]] = {}
     for drawing in drawings(found, spent):

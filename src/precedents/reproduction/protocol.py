@@ -34,7 +34,7 @@ from precedents.metrics.preconditioners.hessian import InverseHessian
 from precedents.reproduction import analyses
 from precedents.reproduction.alternatives import Alternative, alternatives
 from precedents.reproduction.analyses import Made
-from precedents.reproduction.records import COSTS, Piece, Records, append
+from precedents.reproduction.records import COSTS, Piece, Records, log
 from precedents.reproduction.settings import CASES, Setting
 from precedents.runtime.atomic import write
 from precedents.runtime.progress import tracked, within
@@ -43,7 +43,7 @@ from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.checkpoint import Checkpoint
 from precedents.zoo.dataset import Dataset, Split
 from precedents.zoo.run import accuracy
-from precedents.zoo.train import moved, trained
+from precedents.zoo.train import Schedule, moved, trained
 
 SHORT = 0.01  # seconds that are no cost
 EARLY = 3  # repeats in which a model is trained otherwise; one where it is pre-trained
@@ -76,7 +76,7 @@ class Repeat:
     """One repeat of a setting: its share of the data, its models, its records."""
 
     setting: Setting
-    number: int
+    index: int  # which repeat it is, from 0; the seed of all that it draws
     records: Records
     data: Path | None = None
     memory: int | str | None = None
@@ -90,13 +90,13 @@ class Repeat:
     @cached_property
     def split(self) -> Split:
         """The repeat's training, development and test instances."""
-        drawn = self.dataset.split(self.number)
+        drawn = self.dataset.split(self.index)
         return drawn.standardized() if self.setting.standardized else drawn
 
     @cached_property
     def merged(self) -> Split:
         """The same with the classes merged into two."""
-        return self.split.merged(len(self.dataset.classes), self.number)
+        return self.split.merged(len(self.dataset.classes), self.index)
 
     def trial(self, part: str, other: Alternative | None = None) -> Trial:
         """The trial of one of the two models, which is trained at the first use; or an alternative to it."""
@@ -128,7 +128,7 @@ class Repeat:
             subclasses = (split.subclasses[0], split.subclasses[1][cases])
         if part != AGAIN:
             summary = partial(self._summary, classifier, split, len(cases))
-            self.records.once(self.number, ("model", _key(part, other)), summary)
+            self.records.once(self.index, ("model", _key(part, other)), summary)
         return Trial.of(classifier, split.train, split.test.selected(cases.tolist()), subclasses=subclasses)
 
     def _changed(self, part: str, other: Alternative) -> Trial:
@@ -161,7 +161,7 @@ class Repeat:
             return model.eval()
         steps = [Checkpoint(path.with_suffix(f".{step}")) for step in ("pretraining", "training")]
         with memory_kept():
-            model = self._trained(build, split, self.number + FAR * (part == AGAIN), *steps)
+            model = self._trained(build, split, self.index + FAR * (part == AGAIN), *steps)
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, save({name: value.contiguous() for name, value in model.state_dict().items()}))
         for step in steps:
@@ -176,8 +176,8 @@ class Repeat:
     def alternatives(self) -> list[Alternative]:
         """Choices that are made otherwise, beside the protocol."""
         with torch.random.fork_rng(devices=[]):
-            early = self.setting.published and self.number < (1 if self.setting.pretraining else EARLY)
-            return list(alternatives(self.dataset, self._build(2), first=self.number == 0, early=early))
+            early = self.setting.published and self.index < (1 if self.setting.pretraining else EARLY)
+            return list(alternatives(self.dataset, self._build(2), first=self.index == 0, early=early))
 
     def _trained(
         self,
@@ -187,24 +187,18 @@ class Repeat:
         before: Checkpoint,
         after: Checkpoint,
     ) -> nn.Module:
-        setting = self.setting
-        train = partial(
-            trained,
-            dev=split.dev,
-            decay=setting.decay,
-            cooled=setting.cooled,
-            change=moved if setting.moved else None,
-            seed=seed,
-        )
+        setting, change = self.setting, moved if self.setting.moved else None
+        plan = Schedule(setting.epochs, seed, decay=setting.decay, cooled=setting.cooled, change=change)
         if setting.pretraining:
-            first = train(build, split.pool, epochs=setting.pretraining, checkpoint=before)
-            return train(lambda: first, split.train, epochs=setting.epochs, checkpoint=after)
-        return train(build, split.train, epochs=setting.epochs, checkpoint=after)
+            pretraining = replace(plan, epochs=setting.pretraining)
+            first = trained(build, split.pool, pretraining, dev=split.dev, checkpoint=before)
+            return trained(lambda: first, split.train, plan, dev=split.dev, checkpoint=after)
+        return trained(build, split.train, plan, dev=split.dev, checkpoint=after)
 
     def _weights(self, key: str) -> Path:
         mark = blake2b(dumps(self.records.header, sort_keys=True).encode(), digest_size=4).hexdigest()
         folder = self.records.path.parent / "models" / f"{self.records.path.stem}-{mark}"
-        return folder / f"{self.number}-{key.replace(', ', '-')}.safetensors"
+        return folder / f"{self.index}-{key.replace(', ', '-')}.safetensors"
 
     def pieces(self, metrics: Sequence[str]) -> dict[Model, list[Made]]:
         """All that is to be done, by model: the criteria, the cheap metrics first, and the analyses."""
@@ -213,9 +207,9 @@ class Repeat:
         every: dict[Model, list[Made]] = {}
         for part in self.parts:
             every[part, None] = [
-                (("outcome", name, criterion), partial(self._outcome, part, name, law))
+                (("outcome", name, text), partial(self._outcome, part, name, criterion))
                 for name in metrics
-                for criterion, law in self._laws(part).items()
+                for text, criterion in self._criteria(part).items()
             ]
             every[part, None] += analyses.pieces(self, part, known)
             for other in self.alternatives:
@@ -226,30 +220,31 @@ class Repeat:
     def _otherwise(self, part: str, other: Alternative, metrics: Sequence[str]) -> Iterator[Made]:
         """How often the class, or the subclass, is found by an alternative; all criteria of another model."""
         for name in (each for each in other.metrics if each in metrics):
-            for criterion, law in self._laws(part).items():
-                if other.start or isinstance(law, (IdenticalClass, IdenticalSubclass)):
-                    start = f"{criterion[:-1]}, " if criterion.endswith(")") else f"{criterion}("
+            for text, criterion in self._criteria(part).items():
+                if other.start or isinstance(criterion, (IdenticalClass, IdenticalSubclass)):
+                    start = f"{text[:-1]}, " if text.endswith(")") else f"{text}("
                     piece = ("outcome", name, f"{start}{other.choice})")
-                    yield piece, partial(self._outcome, part, name, law, other)
+                    yield piece, partial(self._outcome, part, name, criterion, other)
 
     def run(self, metrics: Sequence[str]) -> None:
         """All pieces that are not recorded yet."""
         for model, made in self.pieces(metrics).items():
-            left = [(piece, make) for piece, make in made if not self.records.has(self.number, piece)]
-            with within(f"{self.setting.name} repeat {self.number}, {_key(*model)}"):
+            left = [(piece, make) for piece, make in made if not self.records.has(self.index, piece)]
+            with within(f"{self.setting.name} repeat {self.index}, {_key(*model)}"):
                 if left:
                     self.trial(*model)  # before the pieces, so that the progress of its training is shown
                 for piece, make in tracked(left, "metrics"):
                     began = perf_counter()
-                    self.records.once(self.number, piece, make)
+                    self.records.once(self.index, piece, make)
                     self._cost(piece, perf_counter() - began)
             self.trials.clear()
             collect()  # they and what they keep hold each other; their memory is for the next
 
-    def _laws(self, part: str) -> dict[str, Criterion]:
+    def _criteria(self, part: str) -> dict[str, Criterion]:
+        """What is tried on one of the two models, by its text in the records."""
         if part == MERGED:
             return {f"identical_subclass{k}": IdenticalSubclass(n) for k, n in (("", 1), ("(k=10)", 10))}
-        drawn = partial(ModelRandomization, draws=1, seed=self.number)
+        drawn = partial(ModelRandomization, draws=1, seed=self.index)
         return {
             "identical_class": IdenticalClass(),
             "identical_class(k=10)": IdenticalClass(10),
@@ -259,10 +254,10 @@ class Repeat:
         }
 
     def _outcome(
-        self, part: str, name: str, law: Criterion, other: Alternative | None = None
+        self, part: str, name: str, criterion: Criterion, other: Alternative | None = None
     ) -> dict[str, Any]:
         try:
-            outcome = law(self.trial(part, other), self.metric(name))
+            outcome = criterion(self.trial(part, other), self.metric(name))
         except (
             NotApplicable,
             NumericalError,
@@ -283,8 +278,8 @@ class Repeat:
     def _cost(self, piece: Piece, seconds: float) -> None:
         if seconds < SHORT:
             return
-        where = {"setting": self.setting.name, "repeat": self.number, "piece": piece}
-        append(self.records.path.parent / COSTS, where | {"seconds": round(seconds, 3)})
+        where = {"setting": self.setting.name, "repeat": self.index, "piece": piece}
+        log(self.records.path.parent / COSTS).append(where | {"seconds": round(seconds, 3)})
 
 
 def _key(part: str, other: Alternative | None) -> str:

@@ -27,7 +27,7 @@ NAMES: Mapping[str, str] = {
 
 @final
 @dataclass(frozen=True)
-class Published:
+class PublishedValue:
     """A mean and a standard deviation over ten repeats, as printed: two digits each."""
 
     mean: float
@@ -39,13 +39,13 @@ class PublishedModel:
     """What stands above a column of a table."""
 
     parameters: str
-    accuracy: Published
+    accuracy: PublishedValue
 
 
-def published() -> dict[tuple[str, str, str], Published]:
+def published() -> dict[tuple[str, str, str], PublishedValue]:
     """The cells by criterion, setting and metric, in the order of the tables."""
     return {
-        (CRITERIA[row["test"]], _setting(row), NAMES.get(row["metric"], row["metric"])): Published(
+        (CRITERIA[row["test"]], _setting(row), NAMES.get(row["metric"], row["metric"])): PublishedValue(
             float(row["mean"]), float(row["std"])
         )
         for row in _rows("published.csv")
@@ -85,6 +85,6 @@ def _setting(row: Mapping[str, str]) -> str:
     return f"{row['dataset']}/{row['model']}"
 
 
-def _spread(text: str) -> Published:
+def _spread(text: str) -> PublishedValue:
     mean, std = re.split(r"\s*±\s*", text)
-    return Published(float(mean), float(std))
+    return PublishedValue(float(mean), float(std))

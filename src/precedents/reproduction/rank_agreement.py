@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from precedents.reproduction.published import is_rate
-from precedents.reproduction.results import Estimate
+from precedents.reproduction.results import RepeatedValue
 
 ORDER = 0.8  # the rank correlation with the published column that is aimed at
 DRAWS = 1000  # of a published column
@@ -25,11 +25,11 @@ LEFT = 3  # metrics that may be left out, at most, to name them as the reason
 
 @final
 @dataclass(frozen=True)
-class Row:
+class RankedMetric:
     """A metric in a column."""
 
     metric: str
-    ours: Estimate
+    ours: RepeatedValue
     theirs: float
     spread: float  # the combined standard deviation
     reproduced: float  # ours, or the variant's that is named as the cause
@@ -85,7 +85,7 @@ class Order:
                 yield f"one run published: ours have {own:.2f} with our mean"
 
 
-def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Order | None:
+def order(setting: str, criterion: str, rows: Sequence[RankedMetric], spread: bool) -> Order | None:
     """Of one column. Ours is rounded to two digits first, as the published one is, so that it has such ties.
 
     `spread` is whether the published column has any.
@@ -95,16 +95,14 @@ def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Or
     theirs = np.array([row.theirs for row in rows])
     ours = np.array([round(row.ours.mean, 2) for row in rows])
     again = np.array([round(row.reproduced, 2) for row in rows])
-    shifts = np.abs(_ranks(ours) - _ranks(theirs))
     found = spearman(ours, theirs)
-    moved = [rows[i].metric for i in np.argsort(-shifts, kind="stable")[:2] if shifts[i] > 0]
     return Order(
         setting,
         criterion,
         len(rows),
         found,
         spearman(again, theirs),
-        moved,
+        _moved(rows, ours, theirs),
         _without(rows, ours, theirs),
         all(row.agrees for row in rows),
         _drawn(rows, theirs, criterion) if found is not None and found < ORDER else None,
@@ -113,13 +111,34 @@ def order(setting: str, criterion: str, rows: Sequence[Row], spread: bool) -> Or
 
 
 def spearman(first: Sequence[float] | Any, second: Sequence[float] | Any) -> float | None:
-    """The rank correlation with average ranks for ties; none if one of the two has no order."""
-    a, b = (_ranks(np.asarray(each, dtype=float)) for each in (first, second))
-    ordered = len(a) > 1 and a.any() and b.any()
-    return float(a @ b / np.sqrt((a @ a) * (b @ b))) if ordered else None
+    """The rank correlation of two columns; none if one of the two has no order."""
+    return _correlations([first], second)[0]
 
 
-def _without(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[Sequence[str], float] | None:
+def _correlations(columns: Sequence[Any] | Any, other: Sequence[float] | Any) -> list[float | None]:
+    """The rank correlations of several columns with another one; torch is loaded only when there are some."""
+    import torch
+
+    from precedents.criteria._spearman import spearman
+
+    rows, row = (torch.tensor(np.asarray(each, dtype=float)) for each in (columns, other))
+    found = zip(columns, spearman(rows, row.expand_as(rows)).tolist(), strict=True)
+    return [value if len(set(column)) > 1 and len(set(other)) > 1 else None for column, value in found]
+
+
+def _moved(rows: Sequence[RankedMetric], ours: Any, theirs: Any) -> list[str]:
+    """The two metrics whose rank differs most."""
+    import torch
+
+    from precedents.criteria._spearman import doubled_ranks
+
+    first, second = doubled_ranks(torch.tensor(np.stack([ours, theirs])))
+    shifts = (first - second).abs().tolist()
+    most = sorted(range(len(rows)), key=lambda i: -shifts[i])[:2]
+    return [rows[i].metric for i in most if shifts[i] > 0]
+
+
+def _without(rows: Sequence[RankedMetric], ours: Any, theirs: Any) -> tuple[Sequence[str], float] | None:
     """The fewest metrics that do not agree, without which the order is there."""
     other = [i for i, row in enumerate(rows) if not row.agrees]
     for count in range(1, LEFT + 1):
@@ -133,22 +152,15 @@ def _without(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[Sequence[str]
     return None
 
 
-def _drawn(rows: Sequence[Row], theirs: Any, criterion: str) -> float:
+def _drawn(rows: Sequence[RankedMetric], theirs: Any, criterion: str) -> float:
     """The mean correlation of the published column with draws around it, by the combined deviations."""
     noise = np.random.default_rng(0).standard_normal((DRAWS, len(rows)))
     drawn = np.clip(theirs + noise * [row.spread for row in rows], 0 if is_rate(criterion) else -1, 1).round(2)
-    return fmean(spearman(each, theirs) or 0.0 for each in drawn)
+    return fmean(found or 0.0 for found in _correlations(drawn, theirs))
 
 
-def _single(rows: Sequence[Row], ours: Any, theirs: Any) -> tuple[float, float]:
+def _single(rows: Sequence[RankedMetric], ours: Any, theirs: Any) -> tuple[float, float]:
     """Of our repeats: the highest correlation with the published column, the mean one with our mean column."""
     repeats = [np.round(values, 2) for values in zip(*(row.ours.values for row in rows), strict=False)]
-    best, own = ([spearman(each, other) or 0.0 for each in repeats] for other in (theirs, ours))
+    best, own = ([found or 0.0 for found in _correlations(repeats, other)] for other in (theirs, ours))
     return max(best), fmean(own)
-
-
-def _ranks(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Average ranks, less their mean."""
-    ordered = np.sort(values)
-    twice = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
-    return (twice - len(values)) / 2

@@ -7,17 +7,19 @@ the same twice, are in FOLDER/costs.jsonl.
 """
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import write
+from precedents.runtime.log import Log
 
 FORMAT = 1
 COSTS = "costs.jsonl"
+ADVICE = "Delete the line, and its piece is done again."
 
 Piece = tuple[str, ...]
 
@@ -33,10 +35,13 @@ class Records:
     @classmethod
     def of(cls, folder: Path, setting: str, header: Mapping[str, Any] | None = None) -> "Records":
         """Those of a setting in the folder. With a header they are begun, or must have been begun with it."""
-        path = folder / f"{setting.replace('/', '-')}.jsonl"
+        path = path_of(folder, setting)
         if header is not None:
             header = json.loads(json.dumps({"format": FORMAT, "setting": setting, **header}))
             _begun(path, header)
+        elif not path.exists():
+            advice = f"Make some: precedents reproduction run --settings {setting}"
+            raise InputError(f"{folder} has no records of {setting}. {advice}")
         found, values = _read(path)
         if header is not None and found != header:
             differing = [name for name in {**header, **found} if found.get(name) != header.get(name)]
@@ -54,13 +59,18 @@ class Records:
         key = (repeat, piece)
         if key not in self.values:
             value = _rounded(make())
-            append(self.path, {"repeat": repeat, "piece": piece, "value": value})
+            log(self.path).append({"repeat": repeat, "piece": piece, "value": value})
             self.values[key] = value
         return self.values[key]
 
     def has(self, repeat: int, piece: Piece) -> bool:
         """Whether the piece is done."""
         return (repeat, piece) in self.values
+
+
+def path_of(folder: Path, setting: str) -> Path:
+    """The file of a setting's records in a folder."""
+    return folder / f"{setting.replace('/', '-')}.jsonl"
 
 
 def every(folder: Path) -> list[Records]:
@@ -74,28 +84,13 @@ def every(folder: Path) -> list[Records]:
 
 def costs(folder: Path) -> list[dict[str, Any]]:
     """The measured seconds, if there are any."""
-    path = folder / COSTS
-    return [_line(line, i, path) for i, line in enumerate(_whole(path), 1)] if path.exists() else []
+    return list(log(folder / COSTS).read(dict))
 
 
-def append(path: Path, record: Mapping[str, Any]) -> None:
-    """One line more, whole, also when several processes append."""
-    line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(file, line)  # in one piece
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def mended(path: Path) -> None:
-    """Cuts off a last line without its end; only when nobody appends."""
-    if path.exists():
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(path, whole)
+def log(path: Path) -> Log:
+    """A file of records or of costs, without spaces and as it is read by people; infinity is no number."""
+    dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Log(path, ADVICE, dumps)
 
 
 def _begun(path: Path, header: Mapping[str, Any]) -> None:
@@ -108,37 +103,17 @@ def _begun(path: Path, header: Mapping[str, Any]) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[int, Piece], Any]]:
-    lines = _whole(path)
-    header = _line(next(lines, b""), 1, path)
+    lines = log(path)
+    header = next(lines.read(dict), None)
+    if header is None:
+        raise lines.damaged(1)
     if header.get("format") != FORMAT or "setting" not in header:
         raise FormatError(f"{path} does not begin as records of format {FORMAT} do. Name another folder.")
-    values = {}
-    for i, line in enumerate(lines, start=2):
-        record = _line(line, i, path)
-        try:
-            values[int(record["repeat"]), tuple(record["piece"])] = record["value"]
-        except (KeyError, TypeError, ValueError):
-            raise _damaged(i, path) from None
-    return header, values
+    return header, dict(lines.read(_piece, start=2))
 
 
-def _whole(path: Path) -> Iterator[bytes]:
-    content = path.read_bytes()
-    yield from content[: content.rfind(b"\n") + 1].splitlines()
-
-
-def _line(line: bytes, i: int, path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        record = None
-    if not isinstance(record, dict):
-        raise _damaged(i, path)
-    return record
-
-
-def _damaged(i: int, path: Path) -> FormatError:
-    return FormatError(f"Line {i} of {path} is damaged. Delete the line, and its piece is done again.")
+def _piece(record: Mapping[str, Any]) -> tuple[tuple[int, Piece], Any]:
+    return (int(record["repeat"]), tuple(record["piece"])), record["value"]
 
 
 def _rounded(value: Any) -> Any:

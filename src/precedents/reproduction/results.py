@@ -8,13 +8,13 @@ from typing import Any, final
 
 from precedents.errors import FormatError, InputError, UnknownNameError
 from precedents.reproduction import records
-from precedents.reproduction.published import published
+from precedents.reproduction.published import is_rate, published
 from precedents.reproduction.records import Piece, Records
 
 
 @final
 @dataclass(frozen=True)
-class Estimate:
+class RepeatedValue:
     """One number for each repeat, and what goes with them."""
 
     values: tuple[float, ...]
@@ -39,7 +39,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Findings:
+class SettingResults:
     """All that is recorded of one setting."""
 
     setting: str
@@ -56,14 +56,14 @@ class Findings:
         found = {piece[1]: self.of(*piece) for piece in self.pieces if len(piece) == 2 and piece[0] == kind}
         return {name: kept for name, values in found.items() if (kept := [value for value in values if value])}
 
-    def outcome(self, metric: str, criterion: str) -> Estimate | None:
+    def outcome(self, metric: str, criterion: str) -> RepeatedValue | None:
         """How a metric did by a criterion, if it was tried."""
         there = [value for value in self.of("outcome", metric, criterion) if "mean" in value]
         if not there:
             return None
         chances = [value["chance"] for value in there if value.get("chance") is not None]
         nulls = [tuple(value["nulls"].values()) for value in there if value.get("nulls")]
-        return Estimate(
+        return RepeatedValue(
             tuple(value["mean"] for value in there),
             fmean(value["count"] for value in there),
             fmean(chances) if chances else None,
@@ -84,10 +84,10 @@ class Findings:
         """The criteria that there are outcomes by."""
         return list(dict.fromkeys(piece[2] for piece in self.pieces if piece[0] == "outcome"))
 
-    def model(self, kind: str, what: str) -> Estimate | None:
+    def model(self, kind: str, what: str) -> RepeatedValue | None:
         """A number of the models `trained` or `merged`, such as `test accuracy`."""
         there = [value[what] for value in self.of("model", kind) if value.get(what) is not None]
-        return Estimate(tuple(there)) if there else None
+        return RepeatedValue(tuple(there)) if there else None
 
     @property
     def repeats(self) -> int:
@@ -96,7 +96,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Cost:
+class Duration:
     """Seconds that a piece of work took."""
 
     setting: str
@@ -105,9 +105,9 @@ class Cost:
     seconds: float
 
 
-def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findings]:
+def read_results(folder: Path, settings: Sequence[str] | None = None) -> list[SettingResults]:
     """The settings that have records in a folder, in the paper's order; or those of them that are wanted."""
-    found = {each.setting: each for each in sorted(map(_findings, records.every(folder)), key=_place)}
+    found = {each.setting: each for each in sorted(map(_results, records.every(folder)), key=_place)}
     if not found:
         raise InputError(
             f"{folder} has no records. Make some: precedents reproduction run --settings digits/mlp"
@@ -118,36 +118,36 @@ def findings(folder: Path, settings: Sequence[str] | None = None) -> list[Findin
     return [found[name] for name in settings or found]
 
 
-def costs(folder: Path) -> list[Cost]:
+def costs(folder: Path) -> list[Duration]:
     """What the work took, as far as it is recorded."""
     return [
-        Cost(str(line["setting"]), int(line["repeat"]), tuple(line["piece"]), float(line["seconds"]))
+        Duration(str(line["setting"]), int(line["repeat"]), tuple(line["piece"]), float(line["seconds"]))
         for line in records.costs(folder)
     ]
 
 
-def _place(found: Findings) -> tuple[int, str]:
+def _place(found: SettingResults) -> tuple[int, str]:
     """Settings of the paper come in its order, others after them by name."""
     settings = list(dict.fromkeys(setting for _, setting, _ in published()))
     place = settings.index(found.setting) if found.setting in settings else len(settings)
     return place, found.setting
 
 
-def _findings(recorded: Records) -> Findings:
+def _results(recorded: Records) -> SettingResults:
     pieces: dict[Piece, dict[int, Any]] = {}
     for (repeat, piece), value in recorded.values.items():
         if piece[0] == "outcome" and not _sound(piece, value):
             place = f"repeat {repeat}, {', '.join(piece)}"
             raise FormatError(f"{recorded.path}: {value!r} is no outcome; {place}. Delete its line.")
         pieces.setdefault(piece, {})[repeat] = value
-    return Findings(recorded.setting, recorded.header, pieces)
+    return SettingResults(recorded.setting, recorded.header, pieces)
 
 
 def _sound(piece: Piece, value: Any) -> bool:
     """Whether an outcome has a reason or numbers that it can have."""
     if len(piece) != 3 or not isinstance(value, dict):
         return False
-    least = -1 if piece[2].startswith("model_randomization") else 0
+    least = 0 if is_rate(piece[2]) else -1
     try:
         return "missing" in value or bool(least <= value["mean"] <= 1 and value["count"] > 0)
     except (KeyError, TypeError):

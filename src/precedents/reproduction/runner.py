@@ -7,7 +7,7 @@ from pathlib import Path
 from precedents.errors import InputError
 from precedents.metrics.paper import METRICS, metric, name_of
 from precedents.reproduction.protocol import Repeat, header
-from precedents.reproduction.records import COSTS, Records, mended
+from precedents.reproduction.records import COSTS, Records, log, path_of
 from precedents.reproduction.settings import Setting
 from precedents.runtime.progress import Tell
 from precedents.runtime.workers import in_workers
@@ -50,32 +50,38 @@ class Task:
     memory: str | None
 
 
-def work(
+def tasks(
     settings: Sequence[Setting],
     repeats: Sequence[int],
     out: Path,
     *,
     data: Path | None = None,
     metrics: Sequence[str] | None = None,
-    workers: int = 1,
     memory: str | None = None,
-    tell: Tell | None = None,
-) -> Iterator[Task]:
-    """Runs every repeat; yields each when it is done. What is recorded already is not done again.
+) -> list[Task]:
+    """All repeats of all settings, with their records in the folder `out`.
+
+    `data` is the folder of the data sets; `metrics` names those to try, see `names`; `memory` is what each
+    worker may use.
+    """
+    return [
+        Task(setting, repeat, names(setting, metrics), out, data, memory)
+        for setting in settings
+        for repeat in repeats
+    ]
+
+
+def work(tasks: Sequence[Task], workers: int = 1, tell: Tell | None = None) -> Iterator[Task]:
+    """Runs every task; yields each when it is done. What is recorded already is not done again.
 
     `tell` is given lines with the progress within the repeats.
     """
     if workers < 1:
         raise InputError(f"There are {workers} workers. Use at least one.")
-    mended(out / COSTS)
-    for setting in settings:
-        mended(out / f"{setting.name.replace('/', '-')}.jsonl")
-        Records.of(out, setting.name, header(setting, data))
-    tasks = [
-        Task(setting, repeat, names(setting, metrics), out, data, memory)
-        for setting in settings
-        for repeat in repeats
-    ]
+    for task in {(task.out, task.setting.name): task for task in tasks}.values():
+        log(task.out / COSTS).mend()
+        log(path_of(task.out, task.setting.name)).mend()
+        Records.of(task.out, task.setting.name, header(task.setting, task.data))
     yield from in_workers(done, tasks, workers, tell)
 
 

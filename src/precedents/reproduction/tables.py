@@ -7,10 +7,15 @@ from typing import Any
 
 from precedents.errors import UnknownNameError
 from precedents.metrics.names import ALIASES, FORMS
-from precedents.reproduction.published import CRITERIA, Published, PublishedModel, published, published_models
-from precedents.reproduction.results import Estimate, Findings
-from precedents.views.table import NONE, Entry, decimal, mean_and_std, signed
-from precedents.views.table import Table as Grid
+from precedents.reproduction.published import (
+    CRITERIA,
+    PublishedModel,
+    PublishedValue,
+    published,
+    published_models,
+)
+from precedents.reproduction.results import RepeatedValue, SettingResults
+from precedents.views.table import NONE, Entry, Table, decimal, mean_and_std, signed
 
 TITLES: Mapping[str, str] = {
     "model_randomization": "Model randomization: rank correlation",
@@ -24,11 +29,11 @@ SHORT = {name: alias.upper() for alias, name in ALIASES.items()}
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """Ours beside the published value, as far as there are the two."""
 
-    ours: Estimate | None
-    published: Published | None
+    ours: RepeatedValue | None
+    published: PublishedValue | None
     missing: str = ""  # why there is none of ours
 
     @property
@@ -40,30 +45,30 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class SettingColumn:
     """What stands above a setting."""
 
     setting: str
     repeats: int
     parameters: float | None
-    accuracy: Estimate | None
+    accuracy: RepeatedValue | None
     published: PublishedModel | None
 
 
 @dataclass(frozen=True)
-class Table:
+class CriterionTable:
     """One criterion."""
 
     criterion: str
-    columns: Sequence[Column]
-    cells: Mapping[tuple[str, str], Cell]  # by metric and setting
+    columns: Sequence[SettingColumn]
+    cells: Mapping[tuple[str, str], ResultCell]  # by metric and setting
 
     @property
     def metrics(self) -> list[str]:
         """The rows."""
         return list(dict.fromkeys(metric for metric, _ in self.cells))
 
-    def grid(self) -> Grid:
+    def grid(self) -> Table:
         """In the paper's layout."""
         rows: list[list[Entry | str]] = [
             ["repeats", *(str(column.repeats) for column in self.columns)],
@@ -78,7 +83,7 @@ class Table:
         notes = ["Ours, mean ± std over repeats; below it the published value, and ours less that."]
         reasons = {cell.missing: metric for (metric, _), cell in self.cells.items() if cell.missing}
         notes += [f"{NONE} {metric}: {reason}" for reason, metric in reasons.items()]
-        return Grid(TITLES[self.criterion], ["metric", *headings], rows, notes)
+        return Table(TITLES[self.criterion], ["metric", *headings], rows, notes)
 
     def records(self) -> list[dict[str, Any]]:
         """The cells as plain values, one after the other."""
@@ -106,7 +111,7 @@ class Overview:
     same: Mapping[tuple[str, str], Average]
     all: Mapping[tuple[str, str], Average]
 
-    def grid(self) -> Grid:
+    def grid(self) -> Table:
         """One row for each metric."""
         settings = max((each.settings for each in self.ours.values()), default=0)
         rows: list[list[Entry | str]] = [
@@ -124,7 +129,7 @@ class Overview:
             f"{FAIL} in any setting; the largest one is below. Success rates: mean ± std over settings and "
             "repeats; the published ones are computed from the published tables in the same way."
         )
-        return Grid("Overview", headings, rows, [note])
+        return Table("Overview", headings, rows, [note])
 
     def _verdicts(self, metric: str) -> list[Entry]:
         key = metric, "model_randomization"
@@ -158,12 +163,12 @@ def criterion_of(test: str) -> str:
     return CRITERIA.get(test, test)
 
 
-def table(criterion: str, found: Sequence[Findings]) -> Table:
+def table(criterion: str, found: Sequence[SettingResults]) -> CriterionTable:
     """The table of a criterion; metrics that no setting tried and none published are left out."""
     theirs, models = published(), published_models()
     columns = [_column(each, criterion, models.get((criterion, each.setting))) for each in found]
     cells = {
-        (metric, each.setting): Cell(
+        (metric, each.setting): ResultCell(
             each.outcome(metric, criterion),
             theirs.get((criterion, each.setting, metric)),
             each.missing(metric, criterion),
@@ -172,10 +177,10 @@ def table(criterion: str, found: Sequence[Findings]) -> Table:
         for each in found
     }
     there = {m for (m, _), cell in cells.items() if cell.ours or cell.published or cell.missing}
-    return Table(criterion, columns, {key: cell for key, cell in cells.items() if key[0] in there})
+    return CriterionTable(criterion, columns, {key: cell for key, cell in cells.items() if key[0] in there})
 
 
-def overview(found: Sequence[Findings]) -> Overview:
+def overview(found: Sequence[SettingResults]) -> Overview:
     """Every metric over the settings that are in the paper, or over all if none is."""
     theirs = published()
     found = of_paper(found) or found
@@ -194,7 +199,7 @@ def overview(found: Sequence[Findings]) -> Overview:
     return Overview(ours, same, every)
 
 
-def of_paper(found: Sequence[Findings]) -> list[Findings]:
+def of_paper(found: Sequence[SettingResults]) -> list[SettingResults]:
     """Those settings that the paper has numbers of."""
     settings = {setting for _, setting, _ in published()}
     return [each for each in found if each.setting in settings]
@@ -205,12 +210,17 @@ def titled(metric: str) -> str:
     return f"{metric} ({SHORT[metric]})" if metric in SHORT else metric
 
 
+def lined(criterion: str) -> str:
+    """`identical_class(k=10)` in three short lines."""
+    return criterion.replace("_", "\n").replace("(", "\n(")
+
+
 def counted(count: int, noun: str) -> str:
     """1 repeat, 2 repeats."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def plain(cell: Cell) -> dict[str, Any]:
+def plain(cell: ResultCell) -> dict[str, Any]:
     """A cell as plain values; numbers with as many digits as they are worth."""
     ours, theirs = cell.ours, cell.published
     return {
@@ -241,25 +251,25 @@ def _add(
         to[key] = Average(fmean(means), std, max(means), len(means))
 
 
-def _column(found: Findings, criterion: str, theirs: PublishedModel | None) -> Column:
+def _column(found: SettingResults, criterion: str, theirs: PublishedModel | None) -> SettingColumn:
     kind = "merged" if "subclass" in criterion else "trained"
     size = found.model(kind, "parameters")
     counts = [o.repeats for metric in FORMS if (o := found.outcome(metric, criterion))]
-    return Column(
+    return SettingColumn(
         found.setting, max(counts, default=0), size and size.mean, found.model(kind, "test accuracy"), theirs
     )
 
 
-def _parameters(column: Column) -> Entry:
+def _parameters(column: SettingColumn) -> Entry:
     ours = NONE if column.parameters is None else f"{column.parameters:,.0f}"
     return Entry(ours, (column.published.parameters,) if column.published else ())
 
 
-def _accuracy(column: Column) -> Entry:
-    return _beside(Cell(column.accuracy, column.published.accuracy if column.published else None))
+def _accuracy(column: SettingColumn) -> Entry:
+    return _beside(ResultCell(column.accuracy, column.published.accuracy if column.published else None))
 
 
-def _beside(cell: Cell, repeats: int | None = None) -> Entry:
+def _beside(cell: ResultCell, repeats: int | None = None) -> Entry:
     """Ours, the published value and the difference; fewer repeats than the column's are named."""
     under = [mean_and_std(cell.published.mean, cell.published.std)] if cell.published else []
     if cell.ours is None:

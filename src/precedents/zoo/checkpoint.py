@@ -18,7 +18,7 @@ Weights = dict[str, Tensor]
 
 
 @dataclass
-class State:
+class TrainingState:
     """How far a training is."""
 
     epochs: int = 0  # that are done
@@ -34,10 +34,10 @@ class Checkpoint:
     every: float = EVERY
     last: float = field(default_factory=monotonic, init=False)  # when it was kept
 
-    def found(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
+    def found(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
         """What was kept, if anything; model, optimizer and the global random state are as they were then."""
         if self.path is None or not self.path.exists():
-            return State()
+            return TrainingState()
         values = load_file(self.path)
         model.load_state_dict(_under("model", values))
         moments: dict[int, dict[str, Tensor]] = {}
@@ -47,9 +47,11 @@ class Checkpoint:
         optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
         torch.set_rng_state(values["random"])
         epochs, best = values["counts"].tolist()
-        return State(epochs, best, _under("best", values))
+        return TrainingState(epochs, best, _under("best", values))
 
-    def keep(self, model: nn.Module, optimizer: torch.optim.Optimizer, state: State, over: bool) -> None:
+    def keep(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState, over: bool
+    ) -> None:
         """Writes everything, if it is time to, or if the training is over."""
         if self.path is None or (monotonic() - self.last < self.every and not over):
             return

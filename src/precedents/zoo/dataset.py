@@ -30,20 +30,20 @@ class Pixels:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class Subset:
     """Some instances of another source, read when needed."""
 
     source: Source
     places: Sequence[int]
 
     def read(self, indices: Sequence[int]) -> Inputs:
-        """The chosen ones among the chosen."""
+        """The instances at these places among the chosen ones."""
         return self.source.read([self.places[i] for i in indices])
 
 
-def chosen(examples: Examples, places: Tensor) -> Examples:
+def subset(examples: Examples, places: Tensor) -> Examples:
     """Some of the instances, in this order; nothing is copied."""
-    return Examples(Chosen(examples.source, places.tolist()), examples.labels[places])
+    return Examples(Subset(examples.source, places.tolist()), examples.labels[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +139,10 @@ class Dataset:
         else:
             test, among = self.test, torch.randperm(len(self.test), generator=generator)
         return Split(
-            train=chosen(self.train, train),
-            pool=chosen(self.train, pool),
-            dev=chosen(self.train, dev) if self.dev is None else self.dev,
-            test=chosen(test, among),
+            train=subset(self.train, train),
+            pool=subset(self.train, pool),
+            dev=subset(self.train, dev) if self.dev is None else self.dev,
+            test=subset(test, among),
             subclasses=self.subclasses and (self.subclasses[0][train], self.subclasses[1][among]),
         )
 

@@ -9,6 +9,7 @@ from time import monotonic
 
 from rich.console import Console
 
+from precedents.audit.profile import example_places
 from precedents.criteria._judgement import default_criteria, judge
 from precedents.criteria._trial import Trial
 from precedents.explain.explainer import Explainer
@@ -62,5 +63,4 @@ def explained(run: Run, trial: Trial) -> Explanation:
 
 def shown_cases(trial: Trial) -> list[int]:
     """The first two cases that are predicted right and the first two that are not."""
-    wrong = trial.cases.labels != trial.truth
-    return [*(~wrong).nonzero().flatten().tolist()[:2], *wrong.nonzero().flatten().tolist()[:2]]
+    return example_places(trial, 2)

@@ -6,7 +6,7 @@ audit-*/             what `precedents audit` has finished
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -26,8 +26,8 @@ from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import whole
 from precedents.runtime.cost import Estimate, elapsed
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
-from precedents.zoo.dataset import Chosen, Dataset, chosen
-from precedents.zoo.train import SIZE, trained
+from precedents.zoo.dataset import Dataset, Subset, subset
+from precedents.zoo.train import SIZE, Schedule, trained
 
 FORMAT = 1
 MANIFEST, WEIGHTS = "run.json", "weights.safetensors"
@@ -81,10 +81,10 @@ class Prepared:
         with torch.random.fork_rng(devices=[]):
             return self.built(len(self.dataset.classes))
 
-    def retrain(self, train: Examples, seed: int, **rest: Any) -> nn.Module:
-        """A model of this kind, trained on these instances."""
+    def retrain(self, train: Examples, seed: int, watch: Callable[[float], None] | None = None) -> nn.Module:
+        """A model of this kind, trained on these instances; `watch` is told the mean loss of each epoch."""
         classes = int(train.labels.max()) + 1
-        return trained(lambda: self.built(classes), train, epochs=self.recipe.epochs, seed=seed, **rest)
+        return trained(lambda: self.built(classes), train, Schedule(self.recipe.epochs, seed), watch=watch)
 
     def run(self) -> "Run":
         """Trains."""
@@ -156,8 +156,8 @@ class Run:
             recipe = Recipe(**manifest["recipe"])
             dataset = DATASETS.get(recipe.dataset)(data)
             split = manifest["split"]
-            train = chosen(dataset.train, torch.tensor(split["train"]))
-            test = chosen(dataset.train if dataset.test is None else dataset.test, torch.tensor(split["test"]))
+            train = subset(dataset.train, torch.tensor(split["train"]))
+            test = subset(dataset.train if dataset.test is None else dataset.test, torch.tensor(split["test"]))
             then, metrics = dict(manifest["fingerprints"]), dict(manifest["metrics"])
             words = tuple(manifest["words"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -191,7 +191,7 @@ def accuracy(model: Classifier, examples: Examples) -> float:
 
 def places(examples: Examples) -> list[int]:
     """Where a split's instances are in the data set."""
-    assert isinstance(examples.source, Chosen)
+    assert isinstance(examples.source, Subset)
     return list(examples.source.places)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-Records = Annotated[
+RecordsFolder = Annotated[
     Path, Option(metavar="FOLDER", help="The folder of the records, which `reproduction run` fills.")
 ]
 Settings = Annotated[

@@ -8,11 +8,11 @@ from typer import Option
 from precedents.cli._names import items
 from precedents.cli._options import Json, Quiet
 from precedents.cli._output import reporting, show, show_json
-from precedents.cli.reproduction._options import Records, Settings, written
+from precedents.cli.reproduction._options import RecordsFolder, Settings, written
 
 
 def compare(
-    records: Records = Path("results"),
+    records: RecordsFolder = Path("results"),
     out: Annotated[
         Path | None, Option(metavar="FOLDER", help="Write Markdown, CSV and HTML there.", show_default=False)
     ] = None,
@@ -35,9 +35,9 @@ def compare(
         from precedents.reproduction.comparison import compare as compared
         from precedents.reproduction.comparison_tables import brief, sentences
         from precedents.reproduction.output import comparison_files
-        from precedents.reproduction.results import findings
+        from precedents.reproduction.results import read_results
 
-        found = findings(records, items(settings))
+        found = read_results(records, items(settings))
         comparison = compared(found)
         if as_json:
             show_json([each.record() for each in comparison.cells])

@@ -8,11 +8,11 @@ from typer import Option
 from precedents.cli._names import items
 from precedents.cli._options import Quiet
 from precedents.cli._output import reporting, show
-from precedents.cli.reproduction._options import Records, Settings, written
+from precedents.cli.reproduction._options import RecordsFolder, Settings, written
 
 
 def figures(
-    records: Records = Path("results"),
+    records: RecordsFolder = Path("results"),
     out: Annotated[Path, Option(metavar="FOLDER", help="Where the files go.")] = Path("figures"),
     settings: Settings = None,
     quiet: Quiet = False,
@@ -27,10 +27,10 @@ def figures(
     """
     with reporting(quiet, "Interrupted: the files written so far are whole."):
         from precedents.reproduction.output import figure_files
-        from precedents.reproduction.results import costs, findings
+        from precedents.reproduction.results import costs, read_results
         from precedents.runtime.progress import tracked
 
-        found = findings(records, items(settings))
+        found = read_results(records, items(settings))
         spent = [each for each in costs(records) if each.setting in {one.setting for one in found}]
         for name, text in tracked(figure_files(found, spent), "drawing"):
             written({name: text}, out)

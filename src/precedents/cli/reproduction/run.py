@@ -57,16 +57,15 @@ def run(
         wanted, places = chosen(settings, epochs), counted(repeats)
         from os import cpu_count
 
-        from precedents.reproduction.runner import work
+        from precedents.reproduction.runner import tasks, work
         from precedents.runtime.budget import available, readable
         from precedents.runtime.progress import tracked
 
         workers = workers or cpu_count() or 1
         memory = memory or readable(available() // (workers + 1))
-        told = items(metrics)
-        tell = None if quiet else say
-        made = work(wanted, places, out, data=data, metrics=told, workers=workers, memory=memory, tell=tell)
-        for task in tracked(made, "repeats", len(wanted) * len(places)):
+        every = tasks(wanted, places, out, data=data, metrics=items(metrics), memory=memory)
+        made = work(every, workers, None if quiet else say)
+        for task in tracked(made, "repeats", len(every)):
             say(f"{task.setting.name} repeat {task.repeat} is done")
         count = "1 repeat" if len(places) == 1 else f"{len(places)} repeats"
         show(f"{out}: {count} of {', '.join(setting.name for setting in wanted)}")

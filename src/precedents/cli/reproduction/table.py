@@ -8,11 +8,11 @@ from typer import Option
 from precedents.cli._names import items
 from precedents.cli._options import Quiet
 from precedents.cli._output import reporting, show
-from precedents.cli.reproduction._options import Records, Settings, written
+from precedents.cli.reproduction._options import RecordsFolder, Settings, written
 
 
 def table(
-    records: Records = Path("results"),
+    records: RecordsFolder = Path("results"),
     out: Annotated[
         Path | None, Option(metavar="FOLDER", help="Write Markdown, CSV and HTML there.", show_default=False)
     ] = None,
@@ -40,9 +40,9 @@ def table(
     """
     with reporting(quiet) as say:
         from precedents.reproduction.output import table_files, table_grids
-        from precedents.reproduction.results import findings
+        from precedents.reproduction.results import read_results
 
-        found = findings(records, items(settings))
+        found = read_results(records, items(settings))
         for grid in table_grids(found, test):
             show(grid)
         if out is not None:

@@ -25,7 +25,7 @@ VARIABLE = "PRECEDENTS_DATA"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedFile:
     """A file of a data set, and what is known of it."""
 
     name: str
@@ -54,12 +54,12 @@ class File:
         return [line for line in text.split("\n") if line.strip()]
 
 
-def files(dataset: str, wanted: Sequence[Published], folder: Folder) -> list[File]:
+def files(dataset: str, wanted: Sequence[PublishedFile], folder: Folder) -> list[File]:
     """The files, each found or downloaded, with the published checksum."""
     return [checked(found(dataset, one, folder) or downloaded(dataset, one), one) for one in wanted]
 
 
-def found(dataset: str, wanted: Published, folder: Folder) -> Path | None:
+def found(dataset: str, wanted: PublishedFile, folder: Folder) -> Path | None:
     """Where the file is, if it is in the folder."""
     places = (base / inside / wanted.name for base in bases(dataset, folder) for inside in ("", wanted.inside))
     return next((path for path in places if path.is_file()), None)
@@ -77,14 +77,14 @@ def bases(dataset: str, folder: Folder) -> list[Path]:
     return [root / dataset, root]
 
 
-def checked(path: Path, wanted: Published) -> File:
+def checked(path: Path, wanted: PublishedFile) -> File:
     """The file's content; another checksum than the published one is an error."""
     file = File(str(path), path.read_bytes())
     _match(file, wanted)
     return file
 
 
-def member(archive: File, wanted: Published, content: bytes) -> File:
+def member(archive: File, wanted: PublishedFile, content: bytes) -> File:
     """A file inside an archive, checked."""
     file = File(f"{wanted.inside}/{wanted.name} in {archive.where}", content)
     _match(file, wanted)
@@ -103,7 +103,7 @@ def unpacked(file: File, most: int) -> File:
     return File(file.where, content)
 
 
-def _match(file: File, wanted: Published) -> None:
+def _match(file: File, wanted: PublishedFile) -> None:
     algorithm, _, digest = wanted.checksum.partition(":")
     here = checksum(file.content, algorithm)
     if here != wanted.checksum:
@@ -120,7 +120,7 @@ def checksum(content: bytes, algorithm: str = "sha256") -> str:
     return f"{algorithm}:{new(algorithm, content, usedforsecurity=False).hexdigest()}"
 
 
-def downloaded(dataset: str, wanted: Published) -> Path:
+def downloaded(dataset: str, wanted: PublishedFile) -> Path:
     """The file in the cache of the user's system; downloaded if it is not there or differs."""
     failures = []
     for url in wanted.urls:
@@ -134,7 +134,7 @@ def downloaded(dataset: str, wanted: Published) -> Path:
     )
 
 
-def _retrieved(dataset: str, wanted: Published, url: str) -> Path | str:
+def _retrieved(dataset: str, wanted: PublishedFile, url: str) -> Path | str:
     """The file, or why it cannot be had from this address."""
     import pooch
 
@@ -152,7 +152,7 @@ def _retrieved(dataset: str, wanted: Published, url: str) -> Path | str:
     return path
 
 
-class Bar:
+class DownloadBar:
     """A bar as pooch drives it: bytes that came, of a total; on terminals only."""
 
     def __init__(self, title: str) -> None:
@@ -178,10 +178,10 @@ class Bar:
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Bar]:
+def _bar(title: str) -> Iterator[DownloadBar]:
     """A bar while the context lasts, in place of pooch's own messages."""
     logger = logging.getLogger("pooch")
-    level, bar = logger.level, Bar(title)
+    level, bar = logger.level, DownloadBar(title)
     logger.setLevel(logging.ERROR)
     try:
         with bar.progress:

@@ -16,13 +16,13 @@ import torch
 
 from precedents.data.examples import Examples
 from precedents.zoo.dataset import Dataset
-from precedents.zoo.datasets._files import File, Folder, Published, bases, files, found, unpacked
+from precedents.zoo.datasets._files import File, Folder, PublishedFile, bases, files, found, unpacked
 from precedents.zoo.text import encoded, vocabulary
 
 # the owners' archive is on a drive that programs cannot download from; this copy is byte for byte the same
 HOME = "https://raw.githubusercontent.com/mhjabreel/CharCnn_Keras/master/data/ag_news_csv/"
-TRAIN = Published("train.csv", "md5:b1a00f826fdfbd249f79597b59e1dc12", (f"{HOME}train.csv",), "ag_news_csv")
-TEST = Published(
+TRAIN = PublishedFile("train.csv", "md5:b1a00f826fdfbd249f79597b59e1dc12", (f"{HOME}train.csv",), "ag_news_csv")
+TEST = PublishedFile(
     "test.csv",
     "sha256:521465c2428ed7f02f8d6db6ffdd4b5447c1c701962353eb2c40d548c3c85699",
     (f"{HOME}test.csv",),

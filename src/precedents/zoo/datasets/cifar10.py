@@ -14,7 +14,7 @@ import torch
 
 from precedents.data.examples import Examples
 from precedents.zoo.dataset import Dataset, Pixels
-from precedents.zoo.datasets._files import File, Folder, Published, checked, files, found, member
+from precedents.zoo.datasets._files import File, Folder, PublishedFile, checked, files, found, member
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 HOME = "https://www.cs.toronto.edu/~kriz/"
@@ -68,11 +68,11 @@ def _examples(file: File, rows: torch.Tensor, labels: torch.Tensor) -> Examples:
 
 
 @dataclass(frozen=True)
-class Form:
+class ArchiveFormat:
     """One of the two ways in which the owners publish: five batches to train on, then the test batch."""
 
-    archive: Published
-    batches: tuple[Published, ...]
+    archive: PublishedFile
+    batches: tuple[PublishedFile, ...]
     read: Callable[[File], Examples]
 
     def batches_in(self, folder: Folder) -> list[File]:
@@ -92,21 +92,21 @@ class Form:
             raise archive.refused(f"cannot be unpacked: {error}.") from None
 
 
-def _content(tar: tarfile.TarFile, batch: Published) -> bytes:
+def _content(tar: tarfile.TarFile, batch: PublishedFile) -> bytes:
     file = tar.extractfile(f"{batch.inside}/{batch.name}")
     if file is None:
         raise KeyError(f"{batch.name} is no file")
     return file.read()
 
 
-BINARY = Form(
-    Published(
+BINARY = ArchiveFormat(
+    PublishedFile(
         "cifar-10-binary.tar.gz",
         "md5:c32a1d4ab5d03f1284b67883e8d87530",
         (f"{HOME}cifar-10-binary.tar.gz",),
     ),
     tuple(
-        Published(f"{name}.bin", f"sha256:{digest}", inside="cifar-10-batches-bin")
+        PublishedFile(f"{name}.bin", f"sha256:{digest}", inside="cifar-10-batches-bin")
         for name, digest in {
             "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
             "data_batch_2": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
@@ -118,10 +118,10 @@ BINARY = Form(
     ),
     binary,
 )
-PYTHON = Form(
-    Published("cifar-10-python.tar.gz", "md5:c58f30108f718f92721af3b95e74349a"),
+PYTHON = ArchiveFormat(
+    PublishedFile("cifar-10-python.tar.gz", "md5:c58f30108f718f92721af3b95e74349a"),
     tuple(
-        Published(name, f"md5:{digest}", inside="cifar-10-batches-py")
+        PublishedFile(name, f"md5:{digest}", inside="cifar-10-batches-py")
         for name, digest in {
             "data_batch_1": "c99cafc152244af753f735de768cd75f",
             "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",

@@ -6,12 +6,12 @@ from struct import unpack
 import torch
 
 from precedents.data.examples import Examples
-from precedents.zoo.dataset import Dataset, Pixels, chosen
-from precedents.zoo.datasets._files import File, Folder, Published, files, unpacked
+from precedents.zoo.dataset import Dataset, Pixels, subset
+from precedents.zoo.datasets._files import File, Folder, PublishedFile, files, unpacked
 
 HOMES = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "http://yann.lecun.com/exdb/mnist/")
 FILES = tuple(
-    Published(f"{name}.gz", f"sha256:{digest}", tuple(f"{home}{name}.gz" for home in HOMES), "MNIST/raw")
+    PublishedFile(f"{name}.gz", f"sha256:{digest}", tuple(f"{home}{name}.gz" for home in HOMES), "MNIST/raw")
     for name, digest in {
         "train-images-idx3-ubyte": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
         "train-labels-idx1-ubyte": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
@@ -30,9 +30,9 @@ def mnist(folder: Folder = None) -> Dataset:
     every, test = read(train_images, train_labels), read(test_images, test_labels)
     places = torch.arange(len(every))
     dev = len(every) // 12
-    train = chosen(every, places[:-dev])
+    train = subset(every, places[:-dev])
     return Dataset(
-        "mnist", "image", CLASSES, train, keep=len(train) // 10, dev=chosen(every, places[-dev:]), test=test
+        "mnist", "image", CLASSES, train, keep=len(train) // 10, dev=subset(every, places[-dev:]), test=test
     )
 
 

@@ -5,12 +5,12 @@ UCI gives it twice: as segment.dat (Statlog), and as segmentation.data and segme
 
 from precedents.data.examples import Examples
 from precedents.zoo.dataset import Dataset
-from precedents.zoo.datasets._files import File, Folder, Published, bases, files
+from precedents.zoo.datasets._files import File, Folder, PublishedFile, bases, files
 from precedents.zoo.datasets._table import joined, table
 
 HOME = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/segment/"
 FILES = (
-    Published(
+    PublishedFile(
         "segment.dat",
         "words:fb6b1007a529fda7b0bd7e5a09cd6cd80f93fba2760e188f753af39c76a07fde",
         (f"{HOME}segment.dat",),

@@ -4,17 +4,17 @@ import torch
 
 from precedents.data.examples import Examples
 from precedents.zoo.dataset import Dataset
-from precedents.zoo.datasets._files import File, Folder, Published, files
+from precedents.zoo.datasets._files import File, Folder, PublishedFile, files
 from precedents.zoo.text import encoded, vocabulary
 
 HOME = "https://cogcomp.seas.upenn.edu/Data/QA/QC/"
 FILES = (
-    Published(
+    PublishedFile(
         "train_5500.label",
         "sha256:9e4c8bdcaffb96ed61041bd64b564183d52793a8e91d84fc3a8646885f466ec3",
         (f"{HOME}train_5500.label",),
     ),
-    Published(
+    PublishedFile(
         "TREC_10.label",
         "sha256:033f22c028c2bbba9ca682f68ffe204dc1aa6e1cf35dd6207f2d4ca67f0d0e8e",
         (f"{HOME}TREC_10.label",),

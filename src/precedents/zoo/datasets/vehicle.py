@@ -2,12 +2,12 @@
 
 from precedents.data.examples import Examples
 from precedents.zoo.dataset import Dataset
-from precedents.zoo.datasets._files import File, Folder, Published, files
+from precedents.zoo.datasets._files import File, Folder, PublishedFile, files
 from precedents.zoo.datasets._table import joined, table
 
 HOME = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/vehicle/"
 FILES = tuple(
-    Published(f"{name}.dat", f"words:{digest}", (f"{HOME}{name}.dat",))
+    PublishedFile(f"{name}.dat", f"words:{digest}", (f"{HOME}{name}.dat",))
     for name, digest in {
         "xaa": "f23c32c39373a9a915ed1c6f35588090461e538e33109edb5392cebc20393066",
         "xab": "8f9cdcf46a3134767389b79233415e129c629c7cbf850f5d396b9e63afe958ad",
