@@ -50,6 +50,11 @@ class Audit:
         return list(self.profiles)
 
     @property
+    def portraits(self) -> Mapping[str, Profile | Inapplicable]:
+        """The profiles, by the name that they had before and have in JSON."""
+        return self.profiles
+
+    @property
     def criteria(self) -> list[str]:
         """The texts of the criteria, in the order of the table."""
         return list(dict.fromkeys(criterion for _, criterion in self.judgement.outcomes))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from precedents.audit.profile import Profile
+from precedents.audit.profile import Profile, example_places
 from precedents.criteria._judgement import Inapplicable
 from precedents.criteria._trial import Trial
 from precedents.views.instance import Shown, shown
@@ -23,8 +23,7 @@ class Case:
 
 def example_cases(trial: Trial) -> list[Case]:
     """The first cases that are predicted right, and the first that are not."""
-    right = trial.cases.labels == trial.truth
-    places = [*right.nonzero().flatten().tolist()[:EACH], *(~right).nonzero().flatten().tolist()[:EACH]]
+    places = example_places(trial, EACH)
     return [Case(i, int(trial.cases.labels[i]), int(trial.truth[i])) for i in places]
 
 

@@ -12,13 +12,14 @@ differ in one choice, agrees with the published value where ours does not.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import hypot
 from typing import Any, final
 
 from precedents.metrics.names import FORMS
+from precedents.registry import Call
 from precedents.reproduction.published import CRITERIA, PublishedValue, is_rate, published, without_spread
 from precedents.reproduction.rank_agreement import Order, RankedMetric, order
 from precedents.reproduction.results import RepeatedValue, SettingResults
@@ -248,12 +249,5 @@ def _damping(form: str) -> str:
 
 def _kin(criterion: str, other: str) -> bool:
     """The same criterion with the same k."""
-    (name, settings), (another, others) = _call(criterion), _call(other)
-    return name == another and settings.get("k") == others.get("k")
-
-
-def _call(text: str) -> tuple[str, Mapping[str, str]]:
-    name, _, settings = text.rstrip(")").partition("(")
-    return name, {
-        k.strip(): v.strip() for k, _, v in (each.partition("=") for each in settings.split(",")) if k
-    }
+    one, another = (Call.read(text) or Call(text) for text in (criterion, other))
+    return one.name == another.name and one.settings.get("k") == another.settings.get("k")

@@ -9,6 +9,7 @@ from importlib.resources import files
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from precedents.registry import Call
 from precedents.views import figures
 from precedents.views.comparison import spreads
 from precedents.views.gallery import Album, Tile, TiledExample
@@ -161,13 +162,14 @@ def environment() -> "Environment":
 
 def _words(criterion: str) -> str:
     """`identical_class(k=10)` as `Identical class`."""
-    name = criterion.partition("(")[0].replace("_", " ")
+    name = (Call.read(criterion) or Call(criterion)).name.replace("_", " ")
     return name[:1].upper() + name[1:]
 
 
 def _settings(criterion: str) -> str:
     """`identical_class(k=10)` as `k = 10`."""
-    return criterion.partition("(")[2].removesuffix(")").replace("=", " = ")
+    settings = (Call.read(criterion) or Call(criterion)).settings
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())
 
 
 def _number(value: float) -> str:
