@@ -323,7 +323,7 @@ def test_weight_normalized_layers_are_layers(train, examples) -> None:
     torch.testing.assert_close(found, model[:2](train[0]).detach())
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 def test_layers_that_put_time_first_do_not_hinder_gradients(train) -> None:
     class TimeFirst(nn.Module):
         def __init__(self) -> None:

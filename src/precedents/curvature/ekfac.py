@@ -21,7 +21,8 @@ from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch, Examples
 from precedents.data.inputs import fed
 from precedents.gradients.factors import Outer
-from precedents.gradients.gradients import VOLUME, planned, roots
+from precedents.gradients.gradients import planned, roots
+from precedents.gradients.plan import PASS_NUMBERS
 from precedents.gradients.rows import Rows
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.progress import tracked
@@ -289,7 +290,7 @@ def _patches(layer: Layer, x: Tensor) -> Iterator[Tensor]:
     """What the weight is multiplied with [positions, i], in pieces that stay near the processor."""
     width = layer.weight[0].numel()
     if isinstance(layer, nn.Linear):
-        yield from x.reshape(-1, width).split(max(1, VOLUME // width))
+        yield from x.reshape(-1, width).split(max(1, PASS_NUMBERS // width))
         return
     axes = len(layer.kernel_size)
     x = x.reshape(-1, *x.shape[-1 - axes :])
@@ -300,7 +301,7 @@ def _patches(layer: Layer, x: Tensor) -> Iterator[Tensor]:
     ):
         x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
     x = x.movedim(1, 1 + axes)  # [b, *positions, channels, *kernel], a view
-    for piece in x.split(max(1, VOLUME // x[0].numel())):
+    for piece in x.split(max(1, PASS_NUMBERS // x[0].numel())):
         yield piece.reshape(-1, width)
 
 

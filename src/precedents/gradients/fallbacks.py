@@ -1,4 +1,4 @@
-"""The slow roads to gradients per instance, for models that have layers without a rule."""
+"""Fallbacks: slower ways to per-example gradients, for models that have layers without a rule."""
 
 from collections.abc import Sequence
 
