@@ -5,8 +5,8 @@ from importlib import import_module
 import pytest
 from torch import nn
 
+from precedents.gradients.instrumentation import RULES
 from precedents.gradients.layers._rule import Rule
-from precedents.gradients.recording import RULES
 
 each = pytest.mark.parametrize("name", RULES.names())
 

@@ -8,7 +8,6 @@ in it is computed, not assumed: the second moments of the gradients in the basis
 
 from collections import Counter
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.functional import pad
 
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.clone import sharing_clone
 from precedents.data.examples import Batch, Examples
 from precedents.data.inputs import fed
 from precedents.gradients.factors import Outer
@@ -189,7 +189,7 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
     Layers are Linear and convolutions without groups whose trainable weight nobody shares. One that is
     called several times adds up its calls; one that is never called is left out.
     """
-    clone = _clone(model)
+    clone = sharing_clone(model.module)
     factors = {name: Factors(layer) for name, layer in _layers(clone)}
     count = sum(f.received.numel() + f.returned.numel() for f in factors.values())
     model.budget.required(
@@ -266,12 +266,6 @@ def _shape(layer: Layer) -> tuple[int, int]:
 def _homogeneous(layer: Layer) -> bool:
     """Whether a trainable bias is a weight more, of an input that is always one."""
     return layer.bias is not None and layer.bias.requires_grad
-
-
-def _clone(model: Classifier) -> nn.Module:
-    """The module for hooks of our own, with the parameters of the one that is left alone."""
-    shared = [*model.module.parameters(), *model.module.buffers()]
-    return deepcopy(model.module, {id(tensor): tensor for tensor in shared})
 
 
 def _layers(module: nn.Module) -> Iterator[tuple[str, Layer]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
+from operator import itemgetter
 from threading import RLock
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
-from precedents.data.inputs import Inputs, bare, count, leaves, mapped, shapes, stacked
+from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, shapes, stacked
 from precedents.data.labels import Form, checked_labels, class_number, numbers
 from precedents.errors import InputError
 
@@ -166,18 +167,6 @@ def _instances(items: Any, places: Sequence[int], form: Form, readings: Readings
     return stacked(found), labels
 
 
-def joined(pieces: Sequence[Inputs]) -> Inputs:
-    """Consecutive batches as one."""
-    first = pieces[0]
-    if len(pieces) == 1:
-        return first
-    if isinstance(first, dict):
-        return {key: joined([piece[key] for piece in pieces]) for key in first}  # type: ignore[index, call-overload]
-    if isinstance(first, tuple):
-        return tuple(joined([piece[i] for piece in pieces]) for i in range(len(first)))  # type: ignore[index]
-    return torch.cat(pieces)  # type: ignore[arg-type]
-
-
 class Streamed:
     """Instances that come in an order of their own: read from the first to the last; going back starts anew.
 
@@ -221,7 +210,8 @@ class Streamed:
                 here = [i - self._places.start for i in wanted if i < self._places.stop]
                 if here:
                     rows = slice(here[0], here[-1] + 1) if len(here) == here[-1] - here[0] + 1 else here
-                    pieces.append(mapped(lambda leaf, rows=rows: leaf[rows], self._held))  # type: ignore[misc, arg-type]
+                    assert self._held is not None
+                    pieces.append(mapped(itemgetter(rows), self._held))
                     wanted = wanted[len(here) :]
                 if wanted:
                     self._advance()

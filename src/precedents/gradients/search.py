@@ -17,8 +17,9 @@ from precedents.errors import InputError, PrecedentsError
 from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance, flat
 from precedents.gradients.folding import foldable, folded
+from precedents.gradients.instrumentation import instrumented
 from precedents.gradients.plan import Assembly, Plan
-from precedents.gradients.recording import Recording, recording
+from precedents.gradients.recording import Recording
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
@@ -41,7 +42,7 @@ def searched(model: Classifier) -> Plan:
         _said(model, fallback)
     if tried.recording is None:
         return Plan(model, _places(model), vectorised=tried.vectorised)
-    plan = Plan(model, _places(model), recording(model, like=tried.recording))
+    plan = Plan(model, _places(model), instrumented(model, like=tried.recording))
     return _sized(plan, _caught(plan, batch))
 
 
@@ -54,7 +55,7 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     parameters = list(model.parameters.values())
     try:
         clone, logits = _folded(model, batch)
-        plan = Plan(model, _places(model), recording(model, clone=clone))
+        plan = Plan(model, _places(model), instrumented(model, clone=clone))
         assert plan.recording is not None
         if plan.recording.uncovered:
             return None
@@ -99,7 +100,7 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
         )
     slow = Plan(trial, _places(trial), vectorised=False)
     try:
-        plan = Plan(trial, slow.places, recording(trial, partial(_right, slow, batch, wanted)))
+        plan = Plan(trial, slow.places, instrumented(trial, partial(_right, slow, batch, wanted)))
         if _agree(_first(plan, batch), wanted):
             assert plan.recording is not None
             kinds = ", ".join(sorted(set(plan.recording.uncovered)))

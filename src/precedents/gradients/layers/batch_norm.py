@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.BatchNorm2d, grad: Tensor, x: Tensor) -> Iterator[Part]:

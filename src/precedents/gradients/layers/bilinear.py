@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, positions, trainable
+from precedents.gradients.factors import Dense, Part, positions, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.Bilinear, grad: Tensor, x: Tensor, y: Tensor) -> Iterator[Part]:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from precedents.gradients.factors import Dense, Outer, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Outer, Part, trainable
+from precedents.gradients.layers._rule import Rule
 from precedents.runtime.buffers import BUFFERS
 
 FEW = 4  # input channels up to which patches are faster

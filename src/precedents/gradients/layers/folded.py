@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-from precedents.gradients.factors import Dense, Part
+from precedents.gradients.factors import Dense, Part, trainable
 from precedents.gradients.folding import Folded
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.layers._rule import Rule
 from precedents.gradients.layers.conv import weight_gradients
 
 

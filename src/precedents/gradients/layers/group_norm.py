@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from torch import Tensor, nn
 from torch.nn.functional import group_norm as normalised
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.GroupNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:

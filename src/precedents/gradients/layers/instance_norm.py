@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from torch import Tensor, nn
 from torch.nn.functional import instance_norm as normalised
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 InstanceNorm = nn.InstanceNorm1d | nn.InstanceNorm2d | nn.InstanceNorm3d
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Outer, Part
-from precedents.gradients.layers._rule import Rule, positions, trainable
+from precedents.gradients.factors import Dense, Outer, Part, positions, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.Linear, grad: Tensor, x: Tensor) -> Iterator[Part]:

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad, scaled_dot_product_attention
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
-from precedents.gradients.factors import Dense, Outer, Part
-from precedents.gradients.layers._rule import Recorder, Rule, trainable
-
-Backs = Sequence[Tensor | None]
+from precedents.gradients.factors import Dense, Outer, Part, trainable
+from precedents.gradients.layers._rule import Rule
+from precedents.gradients.recording import Backs, Recorder
 
 
 class Attention(nn.MultiheadAttention):

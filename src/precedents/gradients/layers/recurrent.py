@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from precedents.gradients.factors import Dense, Outer, Part
+from precedents.gradients.factors import Dense, Outer, Part, trainable
 from precedents.gradients.layers._lstm_scan import LSTMScan
-from precedents.gradients.layers._rule import Recorder, Rule, trainable
+from precedents.gradients.layers._rule import Rule
+from precedents.gradients.recording import Recorder
 
 State = Tensor | tuple[Tensor, Tensor] | None
 
