@@ -7,7 +7,7 @@ function; else its gradients come by vmap over the module, then one instance at 
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from precedents.gradients.copies import Check, attached, copied
 from precedents.gradients.factors import Part
 from precedents.gradients.fallbacks import module_by_vmap
 from precedents.gradients.folding import replace
-from precedents.gradients.layers._rule import Rule
+from precedents.gradients.layers._rule import EVERYTHING, Rule
 from precedents.gradients.recording import Backs, Call, Recorder, Recording
 from precedents.registry import Registry
 
@@ -36,8 +36,8 @@ def instrumented(
 ) -> Recording:
     """The clone with its hooks; the model's own module is left alone.
 
-    Which parameters are given as copies is tried by `check`, or taken from a recording of the same model. `clone`
-    is one that is there already.
+    Which parameters are given as copies is tried by `check`, or taken from a recording of the same model.
+    `clone` is one that is there already.
     """
     clone = sharing_clone(model.module) if clone is None else clone
     recorder = Recorder()
@@ -65,31 +65,39 @@ def instrumented(
 
 def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
     """Hooks what rules cover; gives the modules, by name, with parameters of their own that none covers."""
-    rules = [RULES.get(name) for name in RULES.names()]
     done: set[int] = set()
     left: list[tuple[str, nn.Module]] = []
     for name, module in list(clone.named_modules()):
         if id(module) in done:
             continue
-        rule = next((r for r in rules if type(module) in r.types and r.applies(module)), None)
-        if rule is not None and rule.rewritten is not None:
-            done.update(id(inner) for inner in module.modules())
-            replace(clone, module, rule.rewritten(module, recorder))
-        elif rule is not None and rule.whole:
-            done.update(id(inner) for inner in module.modules())
-            _hook(module, recorder, Ruled(rule, module))
+        rule = _rules().get(type(module))
+        if rule is not None and rule.follows(module):
+            done.update(map(id, module.modules() if rule.covers is EVERYTHING else ()))
+            _follow(rule, clone, module, recorder)
         elif any(p.requires_grad for p in module.parameters(recurse=False)):
-            if rule is not None and set(module._parameters) <= {"weight", "bias"}:
-                if isinstance(module, nn.Embedding):
-                    module.register_forward_pre_hook(partial(_for_each, recorder))
-                _hook(module, recorder, Ruled(rule, module))
-            else:
-                left.append((name, module))
+            left.append((name, module))
     return left
 
 
+@cache
+def _rules() -> dict[type[nn.Module], Rule]:
+    """The rules by the layer types that they are for; no type has two."""
+    rules = map(RULES.get, RULES.names())
+    return {kind: rule for rule in rules for kind in rule.types}
+
+
+def _follow(rule: Rule, clone: nn.Module, module: nn.Module, recorder: Recorder) -> None:
+    """Makes a module of the clone record by its rule."""
+    if rule.rewritten is not None:
+        replace(clone, module, rule.rewritten(module, recorder))
+        return
+    if rule.broadcasts:
+        module.register_forward_pre_hook(partial(_for_each, recorder))
+    _hook(module, recorder, Ruled(rule, module))
+
+
 def _for_each(recorder: Recorder, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """One lookup [1, t] for all instances, as of their positions, becomes one for each instance."""
+    """One input [1, ...] for all instances, as of their positions, becomes one for each instance."""
     if args and args[0].ndim > 1 and len(args[0]) == 1 < recorder.instances:
         return args[0].expand(recorder.instances, *args[0].shape[1:]), *args[1:]
     return None
@@ -134,10 +142,8 @@ class Ruled:
         back, b = backs[0], call.instances
         if self.second is None:
             self.second = len(back) != b and back.ndim > 1 and back.shape[1] == b
-        given = [back, *call.args, *call.kwargs.values()]
-        return self.rule.parts(
-            self.module, *mapped(partial(_first, b) if self.second else Tensor.detach, given)
-        )
+        ordered = partial(_first, b) if self.second else Tensor.detach
+        return self.rule.parts(self.module, *mapped(ordered, [back, *call.args, *call.kwargs.values()]))
 
 
 def _first(b: int, values: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""One recorded pass: the model goes forward and back once, and what comes back to its layers is caught on the way.
+"""One recorded pass: the model goes forward and back once, and what comes back to its layers is caught.
 
 Gradients are made as soon as what they need comes back, while it is in the processor's cache.
 """
@@ -149,7 +149,7 @@ class Recording:
     def passes(
         self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]], sink: Callable[[], S]
     ) -> Iterator[S]:
-        """A sink with the gradients for each of several cotangents [b, c] of the logits, from one forward pass."""
+        """A sink with the gradients for each cotangent [b, c] of the logits, from one forward pass."""
         b = count(inputs)
         with self.lock:
             running = self.recorder.running = Pass()

@@ -1,13 +1,15 @@
-"""What a layer rule is: layer types, and either a formula for their gradients or an equal module that has one."""
+"""What a layer rule is: layer types, and a formula for their gradients or an equal module that has one."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from precedents.gradients.factors import Part
 from precedents.gradients.recording import Recorder
+
+EVERYTHING = None  # a rule covers all parameters of the layer and of the modules inside it
 
 
 @dataclass(frozen=True)
@@ -16,12 +18,22 @@ class Rule:
 
     `parts(module, grad, *received)` gives the gradients from the gradient of the layer's output and the
     arguments that the layer received. `rewritten(module, recorder)` gives instead a module that computes
-    the same from the same parameters, and tells the recorder where gradients are to be caught. `whole` says
-    that the formula is for the parameters of the modules inside as well.
+    the same from the same parameters, and tells the recorder where gradients are to be caught. A layer with a
+    parameter of another name than those that the rule `covers` is computed by a fallback. `example` gives a
+    layer and what four instances feed it: the tests hold the rule to plain autograd on it.
     """
 
     types: tuple[type[nn.Module], ...]
     parts: Callable[..., Iterator[Part]] | None = None
     rewritten: Callable[[Any, Recorder], nn.Module] | None = None
     applies: Callable[[Any], bool] = lambda _: True
-    whole: bool = False
+    covers: tuple[str, ...] | None = ("weight", "bias")  # the names of the layer's own parameters
+    broadcasts: bool = False  # whether the layer may receive one input [1, ...] that is meant for all instances
+    example: Callable[[], tuple[nn.Module, tuple[Tensor, ...]]] = field(kw_only=True)
+
+    def follows(self, module: nn.Module) -> bool:
+        """Whether the gradients of the module are to be computed by this rule."""
+        if self.covers is EVERYTHING:
+            return self.applies(module)
+        trains = any(p.requires_grad for p in module.parameters(recurse=False))
+        return trains and set(module._parameters) <= set(self.covers) and self.applies(module)

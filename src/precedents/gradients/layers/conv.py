@@ -89,4 +89,9 @@ def _patches(module: Conv, x: Tensor, out: tuple[int, ...]) -> Tensor:
     return BUFFERS.copy(view).reshape(b, -1, prod(out))
 
 
-conv = Rule((nn.Conv1d, nn.Conv2d, nn.Conv3d), parts, applies=lambda module: module.weight.ndim > 2)
+conv = Rule(
+    (nn.Conv1d, nn.Conv2d, nn.Conv3d),
+    parts,
+    applies=lambda module: module.weight.ndim > 2,
+    example=lambda: (nn.Conv2d(2, 3, 3), (torch.randn(4, 2, 6, 5),)),
+)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm as normalised
 
@@ -19,4 +20,8 @@ def parts(module: nn.LayerNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
         yield Dense(module.bias, back.sum(dim=1))
 
 
-layer_norm = Rule((nn.LayerNorm,), parts)
+layer_norm = Rule(
+    (nn.LayerNorm,),
+    parts,
+    example=lambda: (nn.LayerNorm(3), (torch.randn(4, 5, 3),)),
+)

@@ -12,7 +12,7 @@ from torch.nn.functional import linear, pad, scaled_dot_product_attention
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from precedents.gradients.factors import Dense, Outer, Part, trainable
-from precedents.gradients.layers._rule import Rule
+from precedents.gradients.layers._rule import EVERYTHING, Rule
 from precedents.gradients.recording import Backs, Recorder
 
 
@@ -145,4 +145,10 @@ def _is_plain(module: nn.MultiheadAttention) -> bool:
     )
 
 
-multihead_attention = Rule((nn.MultiheadAttention,), rewritten=Attention, applies=_is_plain)
+multihead_attention = Rule(
+    (nn.MultiheadAttention,),
+    rewritten=Attention,
+    applies=_is_plain,
+    covers=EVERYTHING,
+    example=lambda: (nn.MultiheadAttention(6, 2, batch_first=True), (torch.randn(4, 5, 6),) * 3),
+)
