@@ -55,7 +55,7 @@ def _units(model: Classifier, batches: list[Batch]) -> tuple[Tensor, Tensor]:
     weight, bias = _trained(model)
     rs, hs = [], []
     for batch in batches:
-        features, logits = model.received(batch)
+        features, logits = model.head_input(batch)
         one = torch.ones(len(features), 1, dtype=torch.double)
         residuals = model.loss.residuals(logits, batch.labels)
         rs.append(_unit(residuals[:, 1:] if model.outputs.single else residuals))

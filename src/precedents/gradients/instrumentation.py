@@ -24,6 +24,7 @@ from precedents.gradients.folding import replace
 from precedents.gradients.layers._rule import EVERYTHING, Rule
 from precedents.gradients.recording import Backs, Call, Recorder, Recording
 from precedents.registry import Registry
+from precedents.runtime.wording import a_type
 
 RULES: Registry[Rule] = Registry("layer rule", layers)
 
@@ -114,7 +115,7 @@ def _hook(module: nn.Module, recorder: Recorder, parts: Callable[[Call, Any], It
         def made(backs: Backs) -> Iterable[Part]:
             if any(value._version != version for value, version in received):
                 raise InputError(
-                    f"What a {type(module).__name__} received was changed in place after it was used. "
+                    f"What {a_type(module)} received was changed in place after it was used. "
                     "Use the operation that is not in place."
                 )
             return parts(call, backs)
