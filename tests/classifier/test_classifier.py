@@ -1,4 +1,5 @@
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -323,7 +324,7 @@ def test_weight_normalized_layers_are_layers(train, examples) -> None:
     torch.testing.assert_close(found, model[:2](train[0]).detach())
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 def test_layers_that_put_time_first_do_not_hinder_gradients(train) -> None:
     class TimeFirst(nn.Module):
         def __init__(self) -> None:
@@ -424,6 +425,45 @@ def test_tokens_become_vectors_as_the_user_says() -> None:
     )
     expected = torch.tensor([[1.0, 1.0, 0.0]], dtype=torch.double)
     torch.testing.assert_close(explainer.scores(tokens[0]), expected)
+
+
+def test_what_is_no_module_is_named_with_its_article(examples) -> None:
+    with pytest.raises(InputError, match=r"The model is an int\. Pass a torch\.nn\.Module"):
+        Classifier.of(7, examples)
+
+
+def test_what_is_told_by_an_unknown_name_is_refused(model, examples) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'hiden'"):
+        Classifier.of(model, examples, hiden=["0"])
+
+
+class Counting(nn.Module):
+    """Notes how many instances each of its forward passes has."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module, self.passes = module, []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.passes.append(len(x))
+        return self.module(x)
+
+
+def test_a_first_look_is_two_passes_of_two_instances_and_one_of_each_alone(model, examples) -> None:
+    made = Classifier.of(Counting(model), examples)
+    assert made.at_once > 0
+    assert made.module.passes == [2, 2, 1, 1]
+
+
+def test_what_other_threads_compute_meanwhile_is_not_taken_for_ones_own(classifier, examples) -> None:
+    batches = [examples.take([i]) for i in range(8)] * 20
+    alone = [(classifier.head_input(batch), classifier.hidden(batch.inputs)) for batch in batches[:8]] * 20
+    with ThreadPoolExecutor(4) as pool:
+        heads = pool.map(classifier.head_input, batches)
+        hidden = pool.map(lambda batch: classifier.hidden(batch.inputs), batches)
+        for (head, layers), other_head, other_layers in zip(alone, heads, hidden, strict=True):
+            assert all(map(torch.equal, head, other_head))
+            assert all(map(torch.equal, layers, other_layers))
 
 
 def test_predictions_are_the_largest_logits(classifier, model, examples, train) -> None:

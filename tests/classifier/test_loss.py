@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax, multi_margin_loss, one_hot
 
 from precedents import Classifier, Examples, Explainer, InputError, NotApplicable, Trial, audit, judge
-from precedents.classifier.loss import CrossEntropy, GivenLoss, loss_of
+from precedents.classifier.loss import CrossEntropy, GivenLoss
 from precedents.classifier.outputs import Outputs
+from precedents.classifier.user_loss import loss_of
 
 WEIGHT = torch.tensor([0.5, 2.0, 1.0], dtype=torch.double)
 RANDOM = torch.Generator().manual_seed(0)

@@ -212,7 +212,7 @@ def test_it_is_exact_for_two_classes_and_inputs_at_right_angles() -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 @pytest.mark.parametrize("name", [*CONVOLUTIONS, "mixed", "twice", "tied", "bypassed"])
 def test_the_diagonal_in_the_basis_is_that_of_the_gauss_newton_matrix(name) -> None:
     others = {"mixed": Mixed, "twice": Twice, "tied": Tied, "bypassed": Bypassed}
@@ -245,7 +245,7 @@ def gauss_newton(model: nn.Module, data) -> np.ndarray:
     return total
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 @pytest.mark.parametrize(
     ("make", "kronecker"),
     [
@@ -307,7 +307,7 @@ def test_patches_times_the_weight_are_the_convolution(data) -> None:
 def test_long_inputs_come_in_pieces(monkeypatch) -> None:
     layer, x = nn.Conv1d(2, 3, 3), torch.randn(5, 2, 9)
     whole = list(_patches(layer, x))
-    monkeypatch.setattr("precedents.curvature.ekfac.VOLUME", 90)
+    monkeypatch.setattr("precedents.curvature.ekfac.PASS_NUMBERS", 90)
     pieces = list(_patches(layer, x))
     assert (len(whole), len(pieces)) == (1, 3)
     assert torch.equal(torch.cat(pieces), whole[0])

@@ -275,7 +275,7 @@ def test_damping_of_zero_is_refused(kind, model, train, cases) -> None:
         explainer.scores(cases)
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 def test_a_hessian_that_does_not_fit_in_memory_is_refused_with_what_to_use(train) -> None:
     class Wide(nn.Module):
         """Two million parameters: 128 TB."""

@@ -6,6 +6,7 @@ from torch.utils.data import Dataset, Subset, TensorDataset
 from precedents import Examples, InputError
 from precedents.data.examples import InMemory, as_batch, checked_labels, checked_range, fingerprint
 from precedents.data.inputs import leaves
+from precedents.runtime.wording import a_type
 
 X = torch.arange(24.0).reshape(6, 4)
 Y = torch.tensor([0, 1, 2, 0, 1, 2])
@@ -169,7 +170,7 @@ def test_a_dataset_without_labels_is_refused(data) -> None:
 
 @pytest.mark.parametrize("data", [7, None, "rows.csv", iter([(X[0], 0)])], ids=lambda d: type(d).__name__)
 def test_what_is_no_dataset_is_refused(data) -> None:
-    with pytest.raises(InputError, match=rf"is a {type(data).__name__}. Pass a pair of tensors"):
+    with pytest.raises(InputError, match=rf"is {a_type(data)}. Pass a pair of tensors"):
         Examples.of(data)
 
 

@@ -9,7 +9,9 @@ from torch.nn.functional import cross_entropy
 from precedents import Classifier, Examples
 from precedents.data.examples import Batch
 from precedents.data.inputs import Inputs, alone, fed, leaves, mapped
-from precedents.gradients.gradients import Plan, SlowGradientsWarning, loss_gradients, planned
+from precedents.gradients.gradients import loss_gradients, planned
+from precedents.gradients.plan import Plan
+from precedents.gradients.search import SlowGradientsWarning
 
 CLASSES = 3
 B = 4  # instances, unless a test says otherwise
@@ -138,7 +140,7 @@ def factored(plan: Plan) -> set[str]:
 
 
 def slow(module: nn.Module, inputs: Inputs) -> tuple[Plan, str]:
-    """Asserts that it is said, once, that a slower road is taken; gives what is said."""
+    """Asserts that it is said, once, that a slower fallback is taken; gives what is said."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         plan = agree(module, inputs)

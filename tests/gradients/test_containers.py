@@ -60,7 +60,7 @@ FOR_VMAP = {"token that is repeated", "mixture of places"}  # with copies they w
 @pytest.mark.parametrize("name", USES)
 @pytest.mark.parametrize("b", [1, 2, 4, 5])
 @pytest.mark.filterwarnings("ignore")
-def test_a_parameter_of_a_block_is_right_by_any_road(name, b) -> None:
+def test_a_parameter_of_a_block_is_right_by_any_fallback(name, b) -> None:
     x = normal(b, 4, 5)
     agree(stirred(around(Owner(*USES[name]), x)), x)
 

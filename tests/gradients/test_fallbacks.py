@@ -9,7 +9,8 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from gradients.single import B, agree, normal, ruled, slow, stirred, world
 from precedents import Classifier, Explainer
-from precedents.gradients.gradients import SlowGradientsWarning, loss_gradients
+from precedents.gradients.gradients import loss_gradients
+from precedents.gradients.search import SlowGradientsWarning
 
 
 class Einsum(nn.Module):
@@ -140,7 +141,7 @@ class Outsider(nn.Module):
 
 
 @pytest.mark.parametrize("metric", ["cos_grad", "dot_grad", "dot_fisher"])
-def test_scores_do_not_depend_on_the_road(metric) -> None:
+def test_scores_do_not_depend_on_the_fallback(metric) -> None:
     layers = stirred(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)))
     _, batch = world(normal(9, 4))
     fast = Explainer(layers, batch[:2], metric).scores(batch.inputs)

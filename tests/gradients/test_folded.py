@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gradients.single import CLASSES, Alone, B, everywhere, frozen, normal, one_at_a_time, ruled, slow, stirred
 from gradients.test_conv import convolutions
 from precedents.gradients.folding import Folded, Pairs, foldable
-from precedents.gradients.gradients import Plan
+from precedents.gradients.plan import Plan
 
 NORMS = {3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
 

@@ -10,11 +10,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from precedents import Classifier, Examples, Explainer
 from precedents.classifier.loss import CrossEntropy
 from precedents.data.examples import Batch
-from precedents.gradients.gradients import (
-    SlowGradientsWarning,
-    curvature_rows,
-    loss_gradients,
-)
+from precedents.gradients.gradients import curvature_rows, loss_gradients
+from precedents.gradients.search import SlowGradientsWarning
 
 
 class Recurrent(nn.Module):
@@ -175,7 +172,7 @@ def test_gradients_of_a_parameter_that_no_layer_owns_equal_those_of_one_instance
     torch.testing.assert_close(ours(model, *train), one_at_a_time(model, *train), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 @pytest.mark.parametrize("count", [2, 3, 5, 45])
 def test_gradients_of_an_adapted_layer_are_right_and_only_our_own_warning_is_seen(count, train) -> None:
     model, x, y = drawn(Adapted), train[0][:count], train[1][:count]
@@ -183,14 +180,14 @@ def test_gradients_of_an_adapted_layer_are_right_and_only_our_own_warning_is_see
 
 
 @pytest.mark.parametrize("make", [Borrowing])
-def test_gradients_by_a_slow_road_are_the_same_and_the_road_is_said(make, train) -> None:
+def test_gradients_by_a_fallback_are_the_same_and_the_fallback_is_said(make, train) -> None:
     model = drawn(make)
-    with pytest.warns(SlowGradientsWarning, match=rf"Gradients of {make.__name__} by a slow road"):
+    with pytest.warns(SlowGradientsWarning, match=rf"Gradients of {make.__name__} by a slower fallback"):
         found = ours(model, *train)
     torch.testing.assert_close(found, one_at_a_time(model, *train), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.double, 1e-9), (torch.float, 1e-4)])
 @pytest.mark.parametrize("make", [Recurrent, Packed])
 def test_gradients_of_an_lstm_equal_those_of_one_instance_at_a_time(make, dtype, tolerance) -> None:
@@ -202,7 +199,7 @@ def test_gradients_of_an_lstm_equal_those_of_one_instance_at_a_time(make, dtype,
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance * 1e-2)
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.double, 1e-9), (torch.float, 1e-4)])
 def test_gradients_of_a_transformer_equal_those_of_one_instance_at_a_time(dtype, tolerance) -> None:
     x = torch.randn(6, 3, 4, dtype=torch.double)
@@ -239,7 +236,7 @@ def test_a_frozen_parameter_has_no_gradient(train) -> None:
     torch.testing.assert_close(ours(model, *train), one_at_a_time(model, *train), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::precedents.gradients.gradients.SlowGradientsWarning")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 def test_a_parameter_that_takes_no_part_has_gradient_zero(train) -> None:
     model = drawn(lambda: nn.Linear(5, 3))
     model.unused = nn.Parameter(torch.ones(4, dtype=torch.double))

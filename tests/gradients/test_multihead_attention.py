@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from gradients.single import Alone, B, Inside, frozen, normal, ruled, slow, stirred
-from precedents.gradients.layers._rule import Recorder
 from precedents.gradients.layers.multihead_attention import multihead_attention
+from precedents.gradients.recording import Recorder
 
 NAMES = [
     "in_proj_weight",

@@ -56,7 +56,7 @@ class Trimmed(nn.Module):
 def test_passes_over_texts_of_different_lengths(monkeypatch) -> None:
     tokens = torch.randint(1, 200, (6, 5))
     tokens[2:4, 2:] = 0
-    monkeypatch.setattr("precedents.gradients.gradients.VOLUME", 1)  # eight instances a pass
+    monkeypatch.setattr("precedents.gradients.plan.PASS_NUMBERS", 1)  # eight instances a pass
     ruled(stirred(Trimmed()), torch.cat([tokens, tokens.flip(0), tokens[2:4]]))
 
 

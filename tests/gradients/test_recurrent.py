@@ -77,7 +77,7 @@ def test_the_same_layer_called_twice() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_projections_take_a_slower_road_and_are_right() -> None:
+def test_projections_take_a_slower_fallback_and_are_right() -> None:
     class Projected(nn.Module):
         def __init__(self) -> None:
             super().__init__()

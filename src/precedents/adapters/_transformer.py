@@ -2,11 +2,12 @@
 
 import inspect
 import sys
-from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from precedents.classifier.clone import sharing_clone
 
 HIDDEN = ("blocks", "head")
 
@@ -97,8 +98,7 @@ def _with_linears(model: nn.Module) -> nn.Module:
     library = sys.modules.get("transformers.pytorch_utils")
     if not any(type(module) is getattr(library, "Conv1D", None) for module in model.modules()):
         return model
-    shared = [*model.parameters(), *model.buffers()]
-    clone = deepcopy(model, {id(tensor): tensor for tensor in shared})
+    clone = sharing_clone(model)
     for parent in list(clone.modules()):
         for name, child in parent.named_children():
             if type(child) is getattr(library, "Conv1D", None):

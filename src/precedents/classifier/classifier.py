@@ -9,28 +9,32 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, TypeVar
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from precedents.classifier.hidden_layers import Tap, Trace, flat, named, traced, watched
-from precedents.classifier.loss import CrossEntropy, Loss, formed, loss_of, refuse_probabilities
-from precedents.classifier.memory_format import laid_out, layout, store
-from precedents.classifier.outputs import Outputs, Place, outputs_of
-from precedents.data.examples import Batch, Examples, checked_range
+from precedents.classifier.construction import Construction, first_line
+from precedents.classifier.hidden_layers import Tap, flat, watched
+from precedents.classifier.loss import CrossEntropy, Loss
+from precedents.classifier.memory_format import layout, store
+from precedents.classifier.outputs import Outputs
+from precedents.data.examples import Batch, Examples
 from precedents.data.examples import fingerprint as mark
-from precedents.data.inputs import Inputs, alone, between, count, fed, leaves, mapped, shapes
-from precedents.data.labels import REGRESSION
+from precedents.data.inputs import Inputs, between, count, fed, leaves, mapped, shapes
 from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.runtime.budget import FLOAT64, Budget
 from precedents.runtime.cache import Cache
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from precedents.classifier.construction import Told
+
 Vectorise = Callable[[Inputs], Tensor]
-HALF = (torch.float16, torch.bfloat16)
-TOGETHER = 512  # instances that go forward at once, at most,
-FORWARD = 2**28  # and bytes that their layers return
-MANY = 32  # instances whose one output lies within 0 and 1, if it is a probability
+FORWARD_INSTANCES = 512  # instances that go forward at once, at most,
+FORWARD_BYTES = 2**28  # and bytes that their layers return
 
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
 
@@ -57,63 +61,24 @@ class Classifier:
     head: str | None = None  # the name of the one Linear that returns the logits, if there is one
     loss: Loss = field(default_factory=CrossEntropy)
     outputs: Outputs = field(default_factory=Outputs)
+    activations: int = 0  # numbers that the layers return for one instance
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
 
     @classmethod
     @torch.inference_mode(mode=False)
-    def of(
-        cls,
-        module: nn.Module,
-        train: Examples,
-        *,
-        hidden: Sequence[str] | None = None,
-        vectorise: Vectorise | None = None,
-        memory: int | str | Budget | None = None,
-        loss: Any = None,
-        output: Place | None = None,
-    ) -> "Classifier":
+    def of(cls, module: nn.Module, train: Examples, **told: "Unpack[Told]") -> "Classifier":
         """Learns the module's outputs and hidden layers from a first look at the training set.
 
         `hidden` names the modules whose outputs are the hidden layers; without it they are what each
         layer with a weight matrix receives from the ones before it, and the last states of recurrent ones.
-        `memory` is how much may be used, in bytes or as "2 GB"; half of what is free without it. `loss` is what
-        the module was trained with: cross entropy without it, or a loss of torch.nn with its weights and
-        smoothing, or a function of logits [b, classes] and labels [b] that gives losses [b]. `output` is the
-        key, attribute or position of the logits in what the module returns, where they are not found.
-        Weights of half precision are computed with in float32.
+        `vectorise` makes vectors of the inputs, where flattening them is not enough. `memory` is how much may
+        be used, in bytes or as "2 GB"; half of what is free without it. `loss` is what the module was trained
+        with: cross entropy without it, or a loss of torch.nn with its weights and smoothing, or a function of
+        logits [b, classes] and labels [b] that gives losses [b]. `output` is the key, attribute or position of
+        the logits in what the module returns, where they are not found. Weights of half precision are computed
+        with in float32.
         """
-        if not isinstance(module, nn.Module):
-            raise InputError(f"The model is a {type(module).__name__}. Pass a torch.nn.Module.")
-        if isinstance(module, torch.jit.ScriptModule):
-            raise InputError(
-                "The model is scripted: its layers cannot be seen. Pass the module it was made from."
-            )
-        copy = _copy(module).eval()
-        batch = train.take(train.largest)
-        draft = cls(copy, 0, (), None, batch.inputs, vectorise, Budget.of(memory))
-        draft = replace(draft, outputs=formed(_first_output(draft, output), loss))
-        logits = laid_out(copy, lambda: draft.logits(batch.inputs), _first_look(draft, batch.inputs))
-        trace = traced(copy, lambda: draft.logits(batch.inputs))
-        last = _last(logits, trace, draft.outputs)
-        model = replace(
-            draft,
-            classes=logits.shape[1],
-            taps=named(copy, hidden) if hidden is not None else tuple(trace.hidden),
-            only_layer=last if last is not None and _owns_all(copy, last) else None,
-            head=last,
-            loss=loss_of(loss, draft.outputs, logits),
-        )
-        if loss is None:
-            _refuse_probabilities(draft, train)
-        if draft.outputs.single and int(train.labels.max()) > 1:
-            raise InputError(
-                "The model has one output, which tells class 1 from class 0, but the training set has a label "
-                f"{int(train.labels.max())}. {REGRESSION}"
-            )
-        checked_range(train.labels, model.classes, "training set")
-        if hidden is not None:
-            model.hidden(batch.inputs)  # names that are wrong are found now
-        return model
+        return Construction(**told).made(cls, module, train)
 
     @cached_property
     def parameters(self) -> dict[str, nn.Parameter]:
@@ -157,7 +122,7 @@ class Classifier:
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
             raise InputError(
                 f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
-                f"{_first_line(error)}"
+                f"{first_line(error)}"
             ) from error
 
     @torch.no_grad()
@@ -167,7 +132,7 @@ class Classifier:
 
     @staticmethod
     def checked_logits(logits: Tensor, indices: Sequence[int]) -> Tensor:
-        """The same of logits that are there already."""
+        """Logits that are there already, in float64; instances whose loss would be no number are named."""
         logits = logits.double().cpu()
         wrong = (~logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
         if wrong:
@@ -186,17 +151,8 @@ class Classifier:
     @cached_property
     def at_once(self) -> int:
         """How many instances go forward together, so that what their layers return stays small."""
-        layers = {name for name, layer in self.module.named_modules() if name and not any(layer.children())}
-        numbers = 0
-
-        def note(tap: Tap, value: Any) -> None:
-            nonlocal numbers
-            numbers += value.numel() if tap.returned and isinstance(value, Tensor) else 0
-
-        with torch.no_grad(), watched(self.module, layers, note):
-            self.logits(self.sample)
-        each = max(1, numbers // count(self.sample)) * self.itemsize  # bytes
-        return max(1, min(TOGETHER, FORWARD // each, self.budget.bytes // (8 * each)))
+        each = max(1, self.activations) * self.itemsize  # bytes
+        return max(1, min(FORWARD_INSTANCES, FORWARD_BYTES // each, self.budget.bytes // (8 * each)))
 
     def vectors(self, inputs: Inputs) -> Tensor:
         """The inputs as vectors [b, d]: flattened, or as `vectorise` says."""
@@ -234,13 +190,22 @@ class Classifier:
         return [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in taps]
 
     @torch.no_grad()
-    def received(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def head_input(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the Linear that returns the logits receives [b, d], and the logits [b, classes]; float64."""
         assert self.head is not None
-        seen: dict[Tap, Any] = {}
-        with watched(self.module, {self.head}, seen.__setitem__):
+        received: list[Tensor] = []
+        thread = get_ident()
+
+        def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+            if get_ident() == thread:
+                received.extend([*args, *kwargs.values()])
+
+        handle = self.module.get_submodule(self.head).register_forward_pre_hook(before, with_kwargs=True)
+        try:
             logits = self.finite_logits(batch)
-        return seen[Tap(self.head, 0, returned=False)].double().cpu(), logits
+        finally:
+            handle.remove()
+        return received[0].double().cpu(), logits
 
     def fingerprint(self) -> str:
         """A text that differs when the architecture, a weight, a buffer, the loss or the output does."""
@@ -291,79 +256,3 @@ class Classifier:
     def doubled(self) -> "Classifier":
         """The same classifier in float64."""
         return replace(self, module=deepcopy(self.module).double())
-
-
-def _copy(module: nn.Module) -> nn.Module:
-    """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
-    try:
-        with torch.random.fork_rng(devices=[]):
-            copy = deepcopy(_unwrapped(module))
-    except Exception as error:
-        raise InputError(
-            f"The model cannot be copied, and it is not touched otherwise: {_first_line(error)}. "
-            "Remove tensors with a graph, locks and open files from its attributes."
-        ) from error
-    for part in list(copy.modules()):
-        for name, child in part.named_children():
-            setattr(part, name, _unwrapped(child))
-    return copy.float() if any(p.dtype in HALF for p in copy.parameters()) else copy
-
-
-def _unwrapped(module: nn.Module) -> nn.Module:
-    inner = getattr(module, "_orig_mod", module)
-    return inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-@torch.no_grad()
-def _first_output(model: Classifier, given: Place | None) -> Outputs:
-    """Where the logits of the first instances are."""
-    with torch.random.fork_rng(devices=[]):
-        return outputs_of(model.returned(model.sample), count(model.sample), given)
-
-
-@torch.no_grad()
-def _refuse_probabilities(model: Classifier, train: Examples) -> None:
-    single = model.outputs.single
-    few = train.take(range(min(len(train), MANY))).inputs if single else model.sample
-    logits = model.logits(few)
-    refuse_probabilities(logits[:, 1:] if single else logits)
-
-
-@torch.no_grad()
-def _first_look(model: Classifier, inputs: Inputs) -> Tensor:
-    """Logits of the first instances; refuses a model that is random or that mixes instances."""
-    with torch.random.fork_rng(devices=[]):
-        logits = model.logits(inputs)
-        again = model.logits(inputs)
-        try:
-            single = torch.cat([model.logits(alone(inputs, i)) for i in range(len(logits))])
-        except InputError:  # together they could be computed
-            single = logits + 1
-    if not torch.equal(logits.nan_to_num(), again.nan_to_num()):
-        raise InputError(
-            "The model gives different outputs for the same input in eval mode. Tie its randomness to "
-            "self.training: F.dropout(x, training=self.training)."
-        )
-    if not torch.allclose(logits, single, rtol=1e-3, atol=1e-5, equal_nan=True):
-        raise InputError(
-            "The model's output for an instance depends on the other instances of the batch. "
-            "Gradients per instance need BatchNorm with track_running_stats=True and the batch as first axis."
-        )
-    return logits
-
-
-def _last(logits: Tensor, trace: Trace, outputs: Outputs) -> str | None:
-    """The name of a Linear that is called once and returns the logits, or the one of two classes."""
-    names = [name for name, _ in trace.linear]
-    own = logits[:, 1:] if outputs.form == "logit" else logits
-    found = (name for name, value in trace.linear if torch.equal(value, own) and names.count(name) == 1)
-    return next(found, None)
-
-
-def _owns_all(module: nn.Module, name: str) -> bool:
-    own = {id(p) for p in module.get_submodule(name).parameters() if p.requires_grad}
-    return own == {id(p) for p in module.parameters() if p.requires_grad}

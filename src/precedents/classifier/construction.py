@@ -1,13 +1,179 @@
-"""temporary"""
+"""How a classifier is made of a user's module: a copy, a first look at what it does, and refusals."""
 
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import torch
+from torch import Tensor, nn
+
+from precedents.classifier.hidden_layers import Trace, named, traced
+from precedents.classifier.memory_format import laid_out
+from precedents.classifier.outputs import Outputs, Place, outputs_of
+from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
+from precedents.data.examples import Examples, checked_range
+from precedents.data.inputs import alone, count
+from precedents.data.labels import REGRESSION
+from precedents.errors import InputError
+from precedents.runtime.budget import Budget
+from precedents.runtime.wording import a_type
+
+if TYPE_CHECKING:
+    from precedents.classifier.classifier import Classifier, Vectorise
+
+HALF = (torch.float16, torch.bfloat16)
+MANY_INSTANCES = 32  # whose one output lies within 0 and 1, if it is a probability
 
 
 class Told(TypedDict, total=False):
-    """What is told."""
+    """What `Classifier.of` can be told beside the module and its training set."""
 
-    hidden: Any
-    vectorise: Any
-    memory: Any
-    loss: Any
-    output: Any
+    hidden: Sequence[str] | None  # the names of the modules whose outputs are the hidden layers
+    vectorise: "Vectorise | None"  # makes vectors [b, d] of inputs, for the metrics on inputs
+    memory: int | str | Budget | None  # how much may be used, in bytes or as "2 GB"
+    loss: Any  # what the module was trained with; none: cross entropy
+    output: Place | None  # where the logits are in what the module returns
+
+
+@dataclass(frozen=True)
+class Construction:
+    """How a classifier is to be made; the fields are those of `Told`."""
+
+    hidden: Sequence[str] | None = None
+    vectorise: "Vectorise | None" = None
+    memory: int | str | Budget | None = None
+    loss: Any = None
+    output: Place | None = None
+
+    def made(self, kind: type["Classifier"], module: nn.Module, train: Examples) -> "Classifier":
+        """The classifier of this module; a module that is none is refused."""
+        copy = _copy(_accepted(module)).eval()
+        sample = train.take(train.largest).inputs
+        draft = kind(copy, 0, (), None, sample, self.vectorise, Budget.of(self.memory))
+        look = self._first_look(draft)
+        draft = replace(draft, outputs=look.outputs)
+        logits = laid_out(copy, lambda: draft.logits(sample), look.logits)
+        model = replace(
+            draft,
+            classes=logits.shape[1],
+            taps=named(copy, self.hidden) if self.hidden is not None else tuple(look.trace.hidden),
+            only_layer=look.head if look.head is not None and _owns_all(copy, look.head) else None,
+            head=look.head,
+            loss=loss_of(self.loss, look.outputs, logits),
+            activations=look.trace.numbers // count(sample),
+        )
+        if self.loss is None:
+            _refuse_probabilities(model, logits, train)
+        _refuse_labels(model, train)
+        if self.hidden is not None:
+            model.hidden(sample)  # names that are wrong are found now
+        return model
+
+    @torch.no_grad()
+    def _first_look(self, draft: "Classifier") -> "FirstLook":
+        """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
+        sample, b = draft.sample, count(draft.sample)
+        with torch.random.fork_rng(devices=[]):
+            returned = draft.returned(sample)
+            outputs = formed(outputs_of(returned, b, self.output), self.loss)
+            logits = outputs.logits(returned, b)
+            model = replace(draft, outputs=outputs)
+            again, trace = traced(model.module, lambda: model.logits(sample))
+            try:
+                single = torch.cat([model.logits(alone(sample, i)) for i in range(b)])
+            except InputError:  # together they could be computed
+                single = logits + 1
+        _refuse_randomness(logits, again)
+        _refuse_mixing(logits, single)
+        return FirstLook(outputs, again, trace)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """What the first instances have shown of a module."""
+
+    outputs: Outputs
+    logits: Tensor
+    trace: Trace  # of the run that gave these logits
+
+    @property
+    def head(self) -> str | None:
+        """The name of a Linear that is called once and returns the logits, or the one of two classes."""
+        names = [name for name, _ in self.trace.linear]
+        own = self.logits[:, 1:] if self.outputs.form == "logit" else self.logits
+        found = (n for n, value in self.trace.linear if torch.equal(value, own) and names.count(n) == 1)
+        return next(found, None)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says, or its name."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _accepted(module: nn.Module) -> nn.Module:
+    if not isinstance(module, nn.Module):
+        raise InputError(f"The model is {a_type(module)}. Pass a torch.nn.Module.")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise InputError("The model is scripted: its layers cannot be seen. Pass the module it was made from.")
+    return module
+
+
+def _copy(module: nn.Module) -> nn.Module:
+    """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            copy = deepcopy(_unwrapped(module))
+    except Exception as error:
+        raise InputError(
+            f"The model cannot be copied, and it is not touched otherwise: {first_line(error)}. "
+            "Remove tensors with a graph, locks and open files from its attributes."
+        ) from error
+    for part in list(copy.modules()):
+        for name, child in part.named_children():
+            setattr(part, name, _unwrapped(child))
+    return copy.float() if any(p.dtype in HALF for p in copy.parameters()) else copy
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    inner = getattr(module, "_orig_mod", module)
+    return inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
+
+
+def _refuse_randomness(logits: Tensor, again: Tensor) -> None:
+    if not torch.equal(logits.nan_to_num(), again.nan_to_num()):
+        raise InputError(
+            "The model gives different outputs for the same input in eval mode. Tie its randomness to "
+            "self.training: F.dropout(x, training=self.training)."
+        )
+
+
+def _refuse_mixing(logits: Tensor, single: Tensor) -> None:
+    if not torch.allclose(logits, single, rtol=1e-3, atol=1e-5, equal_nan=True):
+        raise InputError(
+            "The model's output for an instance depends on the other instances of the batch. "
+            "Gradients per instance need BatchNorm with track_running_stats=True and the batch as first axis."
+        )
+
+
+@torch.no_grad()
+def _refuse_probabilities(model: "Classifier", logits: Tensor, train: Examples) -> None:
+    if model.outputs.single:
+        few = train.take(range(min(len(train), MANY_INSTANCES))).inputs
+        logits = model.logits(few)[:, 1:]
+    refuse_probabilities(logits)
+
+
+def _refuse_labels(model: "Classifier", train: Examples) -> None:
+    """Refuses labels that the model has no output for."""
+    if model.outputs.single and int(train.labels.max()) > 1:
+        raise InputError(
+            "The model has one output, which tells class 1 from class 0, but the training set has a label "
+            f"{int(train.labels.max())}. {REGRESSION}"
+        )
+    checked_range(train.labels, model.classes, "training set")
+
+
+def _owns_all(module: nn.Module, name: str) -> bool:
+    own = {id(p) for p in module.get_submodule(name).parameters() if p.requires_grad}
+    return own == {id(p) for p in module.parameters() if p.requires_grad}

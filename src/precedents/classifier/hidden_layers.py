@@ -4,12 +4,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from threading import get_ident
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from precedents.errors import InputError, UnknownNameError
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -28,25 +31,26 @@ class Trace:
 
     hidden: list[Tap]  # what layers with a weight matrix receive after the first such layer is done
     linear: list[tuple[str, Tensor]]  # the calls of Linear modules with what they returned
+    numbers: int = 0  # how many numbers the layers returned
 
 
 @torch.no_grad()
-def traced(model: nn.Module, run: Callable[[], object]) -> Trace:
-    """What happens in the model while it runs."""
-    done = 0
+def traced(model: nn.Module, run: Callable[[], R]) -> tuple[R, Trace]:
+    """What a run of the model gives, and what happens in the model meanwhile."""
+    done = numbers = 0
     trace = Trace([], [])
     states: list[Tensor] = []  # of the last recurrent module, by layer and direction
-    heavy = {
-        name.partition(".parametrizations.")[0]  # a parametrized weight belongs to the layer
-        for name, module in model.named_modules()
-        if any(p.ndim >= 2 for p in module.parameters(recurse=False))
-    }
+    heavy, layers = _heavy(model), _leaves(model)
 
     def module_of(tap: Tap) -> nn.Module:
         return model.get_submodule(tap.module)
 
     def note(tap: Tap, value: Any) -> None:
-        nonlocal done
+        nonlocal done, numbers
+        if tap.returned and tap.module in layers and isinstance(value, Tensor):
+            numbers += value.numel()
+        if tap.module not in heavy:
+            return
         module = module_of(tap)
         recurrent = isinstance(module, nn.RNNBase)  # its last states are the layer, not what it receives
         if tap.returned == recurrent and (done or recurrent):
@@ -59,10 +63,24 @@ def traced(model: nn.Module, run: Callable[[], object]) -> Trace:
             if type(module) is nn.Linear:
                 trace.linear.append((tap.module, value))
 
-    with watched(model, heavy, note):
-        run()
+    with watched(model, heavy | layers, note):
+        result = run()
     left = [tap for tap in trace.hidden if not tap.less or tap.less < _number_of_states(module_of(tap))]
-    return replace(trace, hidden=left)
+    return result, replace(trace, hidden=left, numbers=numbers)
+
+
+def _heavy(model: nn.Module) -> set[str]:
+    """The layers that have a weight matrix."""
+    return {
+        name.partition(".parametrizations.")[0]  # a parametrized weight belongs to the layer
+        for name, module in model.named_modules()
+        if any(p.ndim >= 2 for p in module.parameters(recurse=False))
+    }
+
+
+def _leaves(model: nn.Module) -> set[str]:
+    """The layers that have no others inside."""
+    return {name for name, layer in model.named_modules() if name and not any(layer.children())}
 
 
 def _states(value: Any) -> Tensor:
@@ -95,18 +113,24 @@ def named(module: nn.Module, names: Sequence[str]) -> tuple[Tap, ...]:
 
 @contextmanager
 def watched(module: nn.Module, names: set[str], note: Callable[[Tap, Any], None]) -> Iterator[None]:
-    """Reports what the named modules receive and return, call by call, while the context lasts."""
+    """Reports what the named modules receive and return, call by call, while the context lasts.
+
+    What they do in other threads meanwhile is not reported.
+    """
     calls: dict[str, int] = defaultdict(int)
     handles = []
+    thread = get_ident()
 
     def watch(name: str, part: nn.Module) -> None:
         def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            value = args[0] if args else next(iter(kwargs.values()), None)
-            note(Tap(name, calls[name], returned=False), value)
+            if get_ident() == thread:
+                value = args[0] if args else next(iter(kwargs.values()), None)
+                note(Tap(name, calls[name], returned=False), value)
 
         def after(_: nn.Module, __: Any, value: Any) -> None:
-            note(Tap(name, calls[name], returned=True), value)
-            calls[name] += 1
+            if get_ident() == thread:
+                note(Tap(name, calls[name], returned=True), value)
+                calls[name] += 1
 
         handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
         handles.append(part.register_forward_hook(after))

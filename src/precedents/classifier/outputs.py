@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from precedents.errors import InputError, UnknownNameError
+from precedents.runtime.wording import a_type
 
 Place: TypeAlias = str | int  # a key or an attribute; a position
-Form = Literal["logits", "logit", "probability"]
+OutputForm = Literal["logits", "logit", "probability"]
 NAMES = ("logits", "logit")  # of outputs, which say what they are
 
 
@@ -23,7 +24,7 @@ class Outputs:
     """How logits [b, classes] are read from what a module returns."""
 
     place: Place | None = None  # none: the output is the tensor itself
-    form: Form = "logits"
+    form: OutputForm = "logits"
 
     @property
     def single(self) -> bool:
@@ -69,7 +70,7 @@ def outputs_of(output: Any, count: int, given: Place | None = None) -> Outputs:
     raise _refusal(output if named is None else parts[named], count)
 
 
-def _form(value: Tensor, count: int) -> Form | None:
+def _form(value: Tensor, count: int) -> OutputForm | None:
     """What a tensor could be to a classifier of so many instances."""
     if not value.is_floating_point() or value.ndim not in (1, 2) or len(value) != count:
         return None
@@ -92,7 +93,7 @@ def _described(output: Any) -> str:
         return str(tuple(output.shape))
     parts = {place: value for place, value in _parts(output).items() if isinstance(value, Tensor)}
     inside = ", ".join(f"{place!r}: {tuple(value.shape)}" for place, value in parts.items())
-    return f"a {type(output).__name__}" + (f" with {inside}" if inside else " without tensors")
+    return a_type(output) + (f" with {inside}" if inside else " without tensors")
 
 
 def _refusal(output: Any, count: int) -> InputError:

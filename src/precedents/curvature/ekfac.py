@@ -8,7 +8,6 @@ in it is computed, not assumed: the second moments of the gradients in the basis
 
 from collections import Counter
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,10 +17,12 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.functional import pad
 
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.clone import sharing_clone
 from precedents.data.examples import Batch, Examples
 from precedents.data.inputs import fed
 from precedents.gradients.factors import Outer
-from precedents.gradients.gradients import VOLUME, planned, roots
+from precedents.gradients.gradients import planned, roots
+from precedents.gradients.plan import PASS_NUMBERS
 from precedents.gradients.rows import Rows
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.progress import tracked
@@ -188,7 +189,7 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
     Layers are Linear and convolutions without groups whose trainable weight nobody shares. One that is
     called several times adds up its calls; one that is never called is left out.
     """
-    clone = _clone(model)
+    clone = sharing_clone(model.module)
     factors = {name: Factors(layer) for name, layer in _layers(clone)}
     count = sum(f.received.numel() + f.returned.numel() for f in factors.values())
     model.budget.required(
@@ -267,12 +268,6 @@ def _homogeneous(layer: Layer) -> bool:
     return layer.bias is not None and layer.bias.requires_grad
 
 
-def _clone(model: Classifier) -> nn.Module:
-    """The module for hooks of our own, with the parameters of the one that is left alone."""
-    shared = [*model.module.parameters(), *model.module.buffers()]
-    return deepcopy(model.module, {id(tensor): tensor for tensor in shared})
-
-
 def _layers(module: nn.Module) -> Iterator[tuple[str, Layer]]:
     owned = (p for part in module.modules() for p in part._parameters.values() if p is not None)
     owners = Counter(map(id, owned))
@@ -289,7 +284,7 @@ def _patches(layer: Layer, x: Tensor) -> Iterator[Tensor]:
     """What the weight is multiplied with [positions, i], in pieces that stay near the processor."""
     width = layer.weight[0].numel()
     if isinstance(layer, nn.Linear):
-        yield from x.reshape(-1, width).split(max(1, VOLUME // width))
+        yield from x.reshape(-1, width).split(max(1, PASS_NUMBERS // width))
         return
     axes = len(layer.kernel_size)
     x = x.reshape(-1, *x.shape[-1 - axes :])
@@ -300,7 +295,7 @@ def _patches(layer: Layer, x: Tensor) -> Iterator[Tensor]:
     ):
         x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
     x = x.movedim(1, 1 + axes)  # [b, *positions, channels, *kernel], a view
-    for piece in x.split(max(1, VOLUME // x[0].numel())):
+    for piece in x.split(max(1, PASS_NUMBERS // x[0].numel())):
         yield piece.reshape(-1, width)
 
 

@@ -47,7 +47,7 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
     first = model.classes - c  # one output for two classes is the second logit
     total = torch.zeros(c, d + 1, c, d + 1, dtype=torch.double)
     for batch in train.batches(size):
-        received, logits = _head_input(model, head, batch)
+        received, logits = model.head_input(batch)
         a = torch.cat([received, torch.ones(len(received), 1, dtype=torch.double)], dim=1)
         for k in range(c):
             row = model.loss.curvature(logits, batch.labels, first + k)[:, first:]
@@ -85,22 +85,6 @@ def _rows(model: Classifier, gradient: Tensor, start: int) -> Tensor:
             for unit in units
         ]
         return torch.stack([torch.cat([part.flatten() for part in parts]) for parts in single])
-
-
-@torch.no_grad()
-def _head_input(model: Classifier, head: nn.Linear, batch: Batch) -> tuple[Tensor, Tensor]:
-    """What the head receives [b, d], and the logits [b, c], float64."""
-    received: list[Tensor] = []
-
-    def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
-        received.extend([*args, *kwargs.values()])
-
-    handle = head.register_forward_pre_hook(before, with_kwargs=True)
-    try:
-        logits = model.finite_logits(batch)
-    finally:
-        handle.remove()
-    return received[0].double().cpu(), logits
 
 
 def _in_parameter_order(head: nn.Linear, blocks: Tensor) -> Tensor:

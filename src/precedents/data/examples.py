@@ -21,6 +21,7 @@ from precedents.data.inputs import Inputs, bare, between, mapped, shapes
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, marks
 from precedents.errors import InputError
+from precedents.runtime.wording import a_type
 
 __all__ = [
     "Batch",
@@ -110,7 +111,7 @@ class Examples:
             return _from_dataset(data, labels, what)
         if isinstance(data, Iterable) and not isinstance(data, (Iterator, str, bytes)):
             return _from_stream(data, labels, what)
-        raise InputError(f"The {what} is a {type(data).__name__}. {NEEDED}")
+        raise InputError(f"The {what} is {a_type(data)}. {NEEDED}")
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -1,7 +1,7 @@
 """What a model is fed: a tensor, or a tuple or dict of them, with the instances along the first axis."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 Inputs: TypeAlias = Tensor | tuple["Inputs", ...] | dict[str, "Inputs"]
+Nest = TypeVar("Nest")  # Inputs, or what a layer receives and returns: lists and other values as well
 
 
 def tensors(value: Any) -> Inputs:
@@ -26,21 +27,24 @@ def tensors(value: Any) -> Inputs:
     return torch.as_tensor(value)
 
 
-def mapped(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
-    """The same nest with `function` applied to every tensor."""
-    if isinstance(inputs, dict):
-        return {key: mapped(function, part) for key, part in inputs.items()}
-    if isinstance(inputs, tuple):
-        return tuple(mapped(function, part) for part in inputs)
-    return function(inputs)
+def mapped(function: Callable[[Tensor], Tensor], nest: Nest) -> Nest:
+    """A nest of dicts, tuples and lists with `function` applied to every tensor; what is none stays."""
+    if isinstance(nest, Tensor):
+        return cast("Nest", function(nest))
+    if isinstance(nest, dict):
+        return cast("Nest", {key: mapped(function, part) for key, part in nest.items()})
+    if isinstance(nest, (tuple, list)):
+        parts = [mapped(function, part) for part in nest]
+        return cast("Nest", parts if isinstance(nest, list) else tuple(parts))
+    return nest
 
 
-def leaves(inputs: Inputs) -> Iterator[Tensor]:
-    """The tensors of the nest, in order."""
-    if isinstance(inputs, Tensor):
-        yield inputs
-    else:
-        for part in inputs.values() if isinstance(inputs, dict) else inputs:
+def leaves(nest: Any) -> Iterator[Tensor]:
+    """The tensors in a nest of dicts, tuples and lists, in order."""
+    if isinstance(nest, Tensor):
+        yield nest
+    elif isinstance(nest, (dict, tuple, list)):
+        for part in nest.values() if isinstance(nest, dict) else nest:
             yield from leaves(part)
 
 
@@ -73,14 +77,24 @@ def shapes(inputs: Inputs) -> list[tuple[int, ...]]:
     return [tuple(leaf.shape) for leaf in leaves(inputs)]
 
 
+def joined(pieces: Sequence[Inputs]) -> Inputs:
+    """Consecutive batches as one: the tensors of the nests one after the other along their first axis."""
+    return pieces[0] if len(pieces) == 1 else _together(torch.cat, pieces)
+
+
 def stacked(items: Sequence[Inputs]) -> Inputs:
     """Instances one by one become one nest with the instances along a new first axis."""
-    first = items[0]
+    return _together(torch.stack, items)
+
+
+def _together(function: Callable[[Any], Tensor], nests: Sequence[Any]) -> Inputs:
+    """One nest of several with the same form: `function` makes a tensor of those in the same place."""
+    first = nests[0]
     if isinstance(first, dict):
-        return {key: stacked([item[key] for item in items]) for key in first}  # type: ignore[index, call-overload]
+        return {key: _together(function, [nest[key] for nest in nests]) for key in first}
     if isinstance(first, tuple):
-        return tuple(stacked([item[i] for item in items]) for i in range(len(first)))  # type: ignore[index]
-    return torch.stack(items)  # type: ignore[arg-type]
+        return tuple(_together(function, parts) for parts in zip(*nests, strict=True))
+    return function(nests)
 
 
 def fed(module: nn.Module, inputs: Inputs) -> Any:

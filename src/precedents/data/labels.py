@@ -9,10 +9,11 @@ from torch import Tensor
 
 from precedents.data.inputs import Inputs, tensors
 from precedents.errors import InputError
+from precedents.runtime.wording import a_type
 
 KEYS = ("label", "labels", "target", "targets", "y")  # what a label is called in an item
 ATTRIBUTES = ("targets", "labels")  # and all of them as an attribute of the dataset
-Place: TypeAlias = str | int | None  # a key of the items, a position in them; none: not in the items
+LabelPlace: TypeAlias = str | int | None  # a key of the items, a position in them; none: not in the items
 
 REGRESSION = (
     "Classes are numbered 0, 1, ..., classes - 1. A regressor, which predicts quantities, decides on no class: "
@@ -26,10 +27,10 @@ SEVERAL = (
 
 
 @dataclass(frozen=True)
-class Form:
+class ItemForm:
     """Where the label of an item is; the rest are the inputs."""
 
-    label: Place
+    label: LabelPlace
 
     def parts(self, item: Any, where: str) -> tuple[Any, Any]:
         """The inputs and the label of an item; no label where items have none."""
@@ -44,21 +45,21 @@ class Form:
         raise InputError(f"{where} is {_described(item)}, without the label {self.label!r} of the first one.")
 
 
-def form_of(item: Any, labels: Any, dataset: Any, where: str) -> Form:
+def form_of(item: Any, labels: Any, dataset: Any, where: str) -> ItemForm:
     """The form of a set's items: as `labels` says, or a pair (x, y), or a dict with a label."""
     if isinstance(labels, int) and _has_part(item, labels):
-        return Form(labels)
+        return ItemForm(labels)
     if isinstance(labels, str) and isinstance(item, Mapping) and labels in item:
-        return Form(labels)
+        return ItemForm(labels)
     pair = isinstance(item, (tuple, list)) and len(item) == 2
     keys = [key for key in KEYS if key in item] if isinstance(item, Mapping) else []
     apart = separate(dataset, labels) is not None
     if pair and (labels is None or (apart and _is_label(item[1]))):
-        return Form(1)
+        return ItemForm(1)
     if len(keys) == 1 and (labels is None or apart):
-        return Form(keys[0])
+        return ItemForm(keys[0])
     if apart:
-        return Form(None)
+        return ItemForm(None)
     said = "" if labels is None else f" and without a label {labels!r}"
     raise InputError(
         f"{where} is {_described(item)}, not a pair (x, y){said}. Labels are needed: make each item (input, "
@@ -76,7 +77,7 @@ def separate(dataset: Any, labels: Any) -> Any:
     return next((each for each in found if each is not None and not callable(each)), None)
 
 
-def separate_from(form: Form, dataset: Any, labels: Any) -> Any:
+def separate_from(form: ItemForm, dataset: Any, labels: Any) -> Any:
     """The same, unless the labels of the items are meant."""
     meant = labels is None or (isinstance(labels, (str, int)) and labels == form.label)
     return None if form.label is not None and meant else separate(dataset, labels)
@@ -88,7 +89,7 @@ def numbers(x: Any, what: str) -> Inputs:
         return tensors(x)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(
-            f"{what} is a {type(x).__name__}, which is no tensor and cannot become one. "
+            f"{what} is {a_type(x)}, which is no tensor and cannot become one. "
             "Convert it to tensors first, for example by a transform of the dataset."
         ) from None
 
@@ -152,6 +153,6 @@ def _are_numbers(labels: Tensor) -> bool:
 
 def _described(item: Any) -> str:
     if isinstance(item, Mapping):
-        return f"a {type(item).__name__} with {', '.join(map(repr, item))}"
+        return f"{a_type(item)} with {', '.join(map(repr, item))}"
     parts = f" of {len(item)} parts" if isinstance(item, Sequence) and not isinstance(item, str) else ""
-    return f"a {type(item).__name__}{parts}"
+    return f"{a_type(item)}{parts}"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
+from operator import itemgetter
 from threading import RLock
 from typing import Any, Protocol
 
@@ -11,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
-from precedents.data.inputs import Inputs, bare, count, leaves, mapped, shapes, stacked
-from precedents.data.labels import Form, checked_labels, class_number, numbers
+from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, shapes, stacked
+from precedents.data.labels import ItemForm, checked_labels, class_number, numbers
 from precedents.errors import InputError
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
@@ -116,7 +117,7 @@ class FromDataset:
     """Inputs of a map-style dataset, read when needed."""
 
     dataset: Any
-    form: Form
+    form: ItemForm
     readings: Readings
     known: Tensor | None = field(default=None, repr=False)  # labels that those of the items must equal
     streamed = True
@@ -154,7 +155,7 @@ class FromDataset:
                 )
 
 
-def _instances(items: Any, places: Sequence[int], form: Form, readings: Readings) -> tuple[Inputs, list[int]]:
+def _instances(items: Any, places: Sequence[int], form: ItemForm, readings: Readings) -> Chunk:
     """Items that are instances, as one batch; the label is 0 where items have none."""
     found, labels = [], []
     for i, item in zip(places, items, strict=False):
@@ -164,18 +165,6 @@ def _instances(items: Any, places: Sequence[int], form: Form, readings: Readings
         found.append(inputs)
         labels.append(0 if form.label is None else class_number(y, f"item {i}"))
     return stacked(found), labels
-
-
-def joined(pieces: Sequence[Inputs]) -> Inputs:
-    """Consecutive batches as one."""
-    first = pieces[0]
-    if len(pieces) == 1:
-        return first
-    if isinstance(first, dict):
-        return {key: joined([piece[key] for piece in pieces]) for key in first}  # type: ignore[index, call-overload]
-    if isinstance(first, tuple):
-        return tuple(joined([piece[i] for piece in pieces]) for i in range(len(first)))  # type: ignore[index]
-    return torch.cat(pieces)  # type: ignore[arg-type]
 
 
 class Streamed:
@@ -221,7 +210,8 @@ class Streamed:
                 here = [i - self._places.start for i in wanted if i < self._places.stop]
                 if here:
                     rows = slice(here[0], here[-1] + 1) if len(here) == here[-1] - here[0] + 1 else here
-                    pieces.append(mapped(lambda leaf, rows=rows: leaf[rows], self._held))  # type: ignore[misc, arg-type]
+                    assert self._held is not None
+                    pieces.append(mapped(itemgetter(rows), self._held))
                     wanted = wanted[len(here) :]
                 if wanted:
                     self._advance()
@@ -249,7 +239,7 @@ class Streamed:
             self._iterator = None
 
 
-def from_iterable(items: Any, form: Form, readings: Readings) -> Streamed:
+def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
     """A set that can only be gone through: of instances, or of batches of them."""
     batched = isinstance(items, DataLoader) and items.batch_sampler is not None
 
@@ -269,7 +259,7 @@ def from_iterable(items: Any, form: Form, readings: Readings) -> Streamed:
     return Streamed(chunks, readings, _picked(items, form, readings))
 
 
-def _picked(items: Any, form: Form, readings: Readings) -> Callable[[Sequence[int]], Chunk] | None:
+def _picked(items: Any, form: ItemForm, readings: Readings) -> Callable[[Sequence[int]], Chunk] | None:
     """How instances are read by their numbers from a loader that takes a map-style dataset in its order."""
     if not isinstance(items, DataLoader) or type(items.batch_sampler) is not BatchSampler:
         return None
@@ -278,7 +268,7 @@ def _picked(items: Any, form: Form, readings: Readings) -> Callable[[Sequence[in
     return lambda indices: batch_of(items.collate_fn([items.dataset[i] for i in indices]), 0, form, readings)
 
 
-def batch_of(batch: Any, start: int, form: Form, readings: Readings) -> Chunk:
+def batch_of(batch: Any, start: int, form: ItemForm, readings: Readings) -> Chunk:
     """A batch of a loader, whose first instance has this number."""
     where = f"The batch from instance {start} of the {readings.what}"
     x, y = form.parts(batch, where)

@@ -53,7 +53,7 @@ def _units(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
     rs, hs = [], []
     for start in range(0, len(batch.labels), model.at_once):
         piece = batch.between(start, start + model.at_once)
-        features, logits = model.received(piece)
+        features, logits = model.head_input(piece)
         one = torch.ones(len(features), 1, dtype=torch.double)
         residuals = model.loss.residuals(logits, piece.labels)
         rs.append(_unit(residuals[:, 1:] if model.outputs.single else residuals))

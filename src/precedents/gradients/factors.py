@@ -239,3 +239,13 @@ def _stacked(blocks: Sequence[Tensor]) -> Tensor:
 def _padded(block: Tensor, most: int) -> Tensor:
     b, t, *rest = block.shape
     return torch.cat([block, block.new_zeros(b, most - t, *rest)], dim=1)
+
+
+def positions(values: Tensor) -> Tensor:
+    """[b, ..., d] as [b, t, d]."""
+    return values.reshape(len(values), -1, values.shape[-1])
+
+
+def trainable(parameter: Tensor | None) -> bool:
+    """Whether the parameter is there and counts."""
+    return parameter is not None and parameter.requires_grad

@@ -1,17 +1,19 @@
-"""The slow roads to gradients per instance, for models that have layers without a rule."""
+"""Fallbacks: slower ways to per-example gradients, for models that have layers without a rule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
 from precedents.classifier.classifier import Classifier
-from precedents.data.inputs import Inputs, alone, mapped
+from precedents.data.inputs import Inputs, alone, leaves, mapped
+from precedents.gradients.factors import Dense, Part
+from precedents.gradients.recording import Backs, Call
 
 
 def by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    """All instances at once, by vmap of the model's vector-Jacobian product."""
+    """The gradients [b, parameters] of all instances at once, by vmap of the model's products."""
     parameters = {name: p.detach() for name, p in model.parameters.items()}
 
     def single(instance: Inputs, unit: Tensor) -> Tensor:
@@ -27,7 +29,7 @@ def by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
 
 
 def by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    """One instance at a time by plain autograd: slow and obvious."""
+    """The gradients [b, parameters], one instance at a time by plain autograd: slow and obvious."""
     parameters = list(model.parameters.values())
     rows = []
     for i, unit in enumerate(units):
@@ -41,3 +43,32 @@ def by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
 def flat(grads: Sequence[Tensor]) -> Tensor:
     """The gradients of all parameters as one vector."""
     return torch.cat([grad.to_dense().flatten() for grad in grads])
+
+
+def module_by_vmap(module: nn.Module, left: Sequence[str], call: Call, backs: Backs) -> Iterator[Part]:
+    """The gradients of some of a module's own parameters by vmap over its own products, else one by one."""
+    b, given = call.instances, (call.args, call.kwargs)
+    outputs = [value for value in leaves(call.output) if value.requires_grad]
+    full = [torch.zeros_like(o) if back is None else back for back, o in zip(backs, outputs, strict=True)]
+    batched = [value for value in leaves(given) if value.ndim and len(value) == b]
+    own = {name: p for name, p in module.named_parameters(recurse=False) if name in left}
+    wanted = [o.shape for o in outputs]
+
+    def single(received: list[Tensor], back: list[Tensor]) -> tuple[Tensor, ...]:
+        ones = iter(received)
+        its = mapped(lambda value: next(ones)[None] if value.ndim and len(value) == b else value, given)
+
+        def returned(values: dict[str, Tensor]) -> list[Tensor]:
+            every = [v for v in leaves(functional_call(module, values, *its)) if v.is_floating_point()]
+            return [value for value, shape in zip(every, wanted, strict=False) if value.shape[1:] == shape[1:]]
+
+        pulled = vjp(returned, {name: p.detach() for name, p in own.items()})[1]
+        grads = pulled([each[None] for each in back])[0]
+        return tuple(grads[name] for name in own)
+
+    try:
+        values = vmap(single)([value.detach() for value in batched], full)
+    except (RuntimeError, NotImplementedError, ValueError):  # an operation that vmap has no rule for
+        rows = [single([v[i].detach() for v in batched], [back[i] for back in full]) for i in range(b)]
+        values = tuple(torch.stack(column) for column in zip(*rows, strict=True))
+    yield from (Dense(p, value) for p, value in zip(own.values(), values, strict=True))

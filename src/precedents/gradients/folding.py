@@ -6,12 +6,13 @@ What is saved are the passes of the normalization over all positions, forward, b
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from functools import partial
 from math import prod
 from typing import Any
 
 from torch import Tensor, nn
+
+from precedents.classifier.clone import sharing_clone
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -91,18 +92,12 @@ def foldable(module: nn.Module, logits: Callable[[], Tensor]) -> tuple[Tensor, P
 
 def folded(module: nn.Module, pairs: Pairs) -> nn.Module:
     """A clone with these pairs folded."""
-    clone = cloned(module)
+    clone = sharing_clone(module)
     for first, second in pairs.items():
         conv, norm = clone.get_submodule(first), clone.get_submodule(second)
         replace(clone, norm, nn.Identity())
         replace(clone, conv, Folded(conv, norm))
     return clone
-
-
-def cloned(module: nn.Module) -> nn.Module:
-    """A copy that shares its parameters and buffers."""
-    shared = [*module.parameters(), *module.buffers()]
-    return deepcopy(module, {id(tensor): tensor for tensor in shared})
 
 
 def replace(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:

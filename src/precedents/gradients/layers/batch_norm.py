@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.BatchNorm2d, grad: Tensor, x: Tensor) -> Iterator[Part]:
@@ -25,4 +26,9 @@ def _is_affine(module: nn.BatchNorm2d) -> bool:
     return not module.training and module.running_mean is not None
 
 
-batch_norm = Rule((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), parts, applies=_is_affine)
+batch_norm = Rule(
+    (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d),
+    parts,
+    applies=_is_affine,
+    example=lambda: (nn.BatchNorm1d(3), (torch.randn(4, 3, 5),)),
+)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, positions, trainable
+from precedents.gradients.factors import Dense, Part, positions, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.Bilinear, grad: Tensor, x: Tensor, y: Tensor) -> Iterator[Part]:
@@ -20,4 +20,8 @@ def parts(module: nn.Bilinear, grad: Tensor, x: Tensor, y: Tensor) -> Iterator[P
         yield Dense(module.bias, back.sum(dim=1))
 
 
-bilinear = Rule((nn.Bilinear,), parts)
+bilinear = Rule(
+    (nn.Bilinear,),
+    parts,
+    example=lambda: (nn.Bilinear(3, 2, 5), (torch.randn(4, 3), torch.randn(4, 2))),
+)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from precedents.gradients.factors import Dense, Outer, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Outer, Part, trainable
+from precedents.gradients.layers._rule import Rule
 from precedents.runtime.buffers import BUFFERS
 
 FEW = 4  # input channels up to which patches are faster
@@ -89,4 +89,9 @@ def _patches(module: Conv, x: Tensor, out: tuple[int, ...]) -> Tensor:
     return BUFFERS.copy(view).reshape(b, -1, prod(out))
 
 
-conv = Rule((nn.Conv1d, nn.Conv2d, nn.Conv3d), parts, applies=lambda module: module.weight.ndim > 2)
+conv = Rule(
+    (nn.Conv1d, nn.Conv2d, nn.Conv3d),
+    parts,
+    applies=lambda module: module.weight.ndim > 2,
+    example=lambda: (nn.Conv2d(2, 3, 3), (torch.randn(4, 2, 6, 5),)),
+)

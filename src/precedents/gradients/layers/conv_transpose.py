@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Outer, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Outer, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 ConvTranspose = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
 
@@ -61,4 +61,8 @@ def _output_padding(module: ConvTranspose, grad: Tensor, x: Tensor) -> list[int]
     ]
 
 
-conv_transpose = Rule((nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d), parts)
+conv_transpose = Rule(
+    (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+    parts,
+    example=lambda: (nn.ConvTranspose2d(2, 3, 3), (torch.randn(4, 2, 4, 3),)),
+)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 from precedents.gradients.factors import Lookup, Part
@@ -18,5 +19,9 @@ def parts(module: nn.Embedding, grad: Tensor, rows: Tensor) -> Iterator[Part]:
 
 
 embedding = Rule(
-    (nn.Embedding,), parts, applies=lambda module: module.max_norm is None and not module.scale_grad_by_freq
+    (nn.Embedding,),
+    parts,
+    applies=lambda module: module.max_norm is None and not module.scale_grad_by_freq,
+    broadcasts=True,
+    example=lambda: (nn.Embedding(11, 3), (torch.randint(11, (4, 5)),)),
 )

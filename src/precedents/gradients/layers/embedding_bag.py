@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 from precedents.gradients.factors import Lookup, Part
@@ -25,4 +26,9 @@ def _adds_up(module: nn.EmbeddingBag) -> bool:
     return module.mode in ("sum", "mean") and module.max_norm is None and not module.scale_grad_by_freq
 
 
-embedding_bag = Rule((nn.EmbeddingBag,), parts, applies=_adds_up)
+embedding_bag = Rule(
+    (nn.EmbeddingBag,),
+    parts,
+    applies=_adds_up,
+    example=lambda: (nn.EmbeddingBag(11, 3), (torch.randint(11, (4, 5)),)),
+)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Part
+from precedents.gradients.factors import Dense, Part, trainable
 from precedents.gradients.folding import Folded
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.layers._rule import EVERYTHING, Rule
 from precedents.gradients.layers.conv import weight_gradients
 
 
@@ -26,4 +27,9 @@ def parts(module: Folded, grad: Tensor, x: Tensor) -> Iterator[Part]:
         yield Dense(norm.bias, total)
 
 
-folded = Rule((Folded,), parts, whole=True)
+folded = Rule(
+    (Folded,),
+    parts,
+    covers=EVERYTHING,
+    example=lambda: (Folded(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)), (torch.randn(4, 2, 6, 5),)),
+)

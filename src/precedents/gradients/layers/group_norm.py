@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import group_norm as normalised
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.GroupNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
@@ -19,4 +20,8 @@ def parts(module: nn.GroupNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
         yield Dense(module.bias, back.sum(dim=2))
 
 
-group_norm = Rule((nn.GroupNorm,), parts)
+group_norm = Rule(
+    (nn.GroupNorm,),
+    parts,
+    example=lambda: (nn.GroupNorm(2, 4), (torch.randn(4, 4, 3),)),
+)

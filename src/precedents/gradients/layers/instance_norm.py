@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import instance_norm as normalised
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 InstanceNorm = nn.InstanceNorm1d | nn.InstanceNorm2d | nn.InstanceNorm3d
 
@@ -28,4 +29,9 @@ def _is_settled(module: InstanceNorm) -> bool:
     return not (module.training and module.track_running_stats)
 
 
-instance_norm = Rule((nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d), parts, applies=_is_settled)
+instance_norm = Rule(
+    (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
+    parts,
+    applies=_is_settled,
+    example=lambda: (nn.InstanceNorm1d(3, affine=True), (torch.randn(4, 3, 5),)),
+)

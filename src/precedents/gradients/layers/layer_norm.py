@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm as normalised
 
-from precedents.gradients.factors import Dense, Part
-from precedents.gradients.layers._rule import Rule, trainable
+from precedents.gradients.factors import Dense, Part, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.LayerNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
@@ -19,4 +20,8 @@ def parts(module: nn.LayerNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
         yield Dense(module.bias, back.sum(dim=1))
 
 
-layer_norm = Rule((nn.LayerNorm,), parts)
+layer_norm = Rule(
+    (nn.LayerNorm,),
+    parts,
+    example=lambda: (nn.LayerNorm(3), (torch.randn(4, 5, 3),)),
+)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Dense, Outer, Part
-from precedents.gradients.layers._rule import Rule, positions, trainable
+from precedents.gradients.factors import Dense, Outer, Part, positions, trainable
+from precedents.gradients.layers._rule import Rule
 
 
 def parts(module: nn.Linear, grad: Tensor, x: Tensor) -> Iterator[Part]:
@@ -17,4 +18,8 @@ def parts(module: nn.Linear, grad: Tensor, x: Tensor) -> Iterator[Part]:
         yield Dense(module.bias, back.sum(dim=1))
 
 
-linear = Rule((nn.Linear,), parts)
+linear = Rule(
+    (nn.Linear,),
+    parts,
+    example=lambda: (nn.Linear(3, 5), (torch.randn(4, 3),)),
+)

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad, scaled_dot_product_attention
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
-from precedents.gradients.factors import Dense, Outer, Part
-from precedents.gradients.layers._rule import Recorder, Rule, trainable
-
-Backs = Sequence[Tensor | None]
+from precedents.gradients.factors import Dense, Outer, Part, trainable
+from precedents.gradients.layers._rule import EVERYTHING, Rule
+from precedents.gradients.recording import Backs, Recorder
 
 
 class Attention(nn.MultiheadAttention):
@@ -146,4 +145,10 @@ def _is_plain(module: nn.MultiheadAttention) -> bool:
     )
 
 
-multihead_attention = Rule((nn.MultiheadAttention,), rewritten=Attention, applies=_is_plain)
+multihead_attention = Rule(
+    (nn.MultiheadAttention,),
+    rewritten=Attention,
+    applies=_is_plain,
+    covers=EVERYTHING,
+    example=lambda: (nn.MultiheadAttention(6, 2, batch_first=True), (torch.randn(4, 5, 6),) * 3),
+)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 from precedents.gradients.factors import Dense, Part
@@ -14,4 +15,8 @@ def parts(module: nn.PReLU, grad: Tensor, x: Tensor) -> Iterator[Part]:
     yield Dense(module.weight, shares.reshape(len(x), module.num_parameters, -1).sum(dim=2))
 
 
-prelu = Rule((nn.PReLU,), parts)
+prelu = Rule(
+    (nn.PReLU,),
+    parts,
+    example=lambda: (nn.PReLU(3), (torch.randn(4, 3, 5),)),
+)

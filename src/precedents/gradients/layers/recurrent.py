@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from precedents.gradients.factors import Dense, Outer, Part
+from precedents.gradients.factors import Dense, Outer, Part, trainable
 from precedents.gradients.layers._lstm_scan import LSTMScan
-from precedents.gradients.layers._rule import Recorder, Rule, trainable
+from precedents.gradients.layers._rule import EVERYTHING, Rule
+from precedents.gradients.recording import Recorder
 
-State = Tensor | tuple[Tensor, Tensor] | None
+HiddenState = Tensor | tuple[Tensor, Tensor] | None
 
 
 class Unrolled:
@@ -24,7 +25,7 @@ class Unrolled:
         self.module, self.recorder = module, recorder
         self.directions = 2 if module.bidirectional else 1
 
-    def __call__(self, input: Any, hx: State = None) -> tuple[Any, Any]:
+    def __call__(self, input: Any, hx: HiddenState = None) -> tuple[Any, Any]:
         """As the module it stands for."""
         module = self.module
         packed = isinstance(input, PackedSequence)
@@ -77,7 +78,7 @@ class Unrolled:
         return [getattr(self.module, f"{name}_{suffix}") for name in names[: 4 if self.module.bias else 2]]
 
 
-def _states(module: nn.LSTM | nn.GRU | nn.RNN, hx: State, x: Tensor, directions: int) -> list[Tensor]:
+def _states(module: nn.LSTM | nn.GRU | nn.RNN, hx: HiddenState, x: Tensor, directions: int) -> list[Tensor]:
     """The first hidden states [layers * directions, b, h], and cells for the LSTM."""
     if hx is None:
         zeros = x.new_zeros(module.num_layers * directions, x.shape[1], module.hidden_size)
@@ -157,4 +158,10 @@ def _is_plain(module: Any) -> bool:
     return not getattr(module, "proj_size", 0)
 
 
-recurrent = Rule((nn.LSTM, nn.GRU, nn.RNN), rewritten=_unrolled, applies=_is_plain)
+recurrent = Rule(
+    (nn.LSTM, nn.GRU, nn.RNN),
+    rewritten=_unrolled,
+    applies=_is_plain,
+    covers=EVERYTHING,
+    example=lambda: (nn.LSTM(3, 2, batch_first=True), (torch.randn(4, 5, 3),)),
+)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import rms_norm as normalised
 
@@ -16,4 +17,8 @@ def parts(module: nn.RMSNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
     yield Dense(module.weight, back.reshape(len(grad), -1, *shape).sum(dim=1))
 
 
-rms_norm = Rule((nn.RMSNorm,), parts)
+rms_norm = Rule(
+    (nn.RMSNorm,),
+    parts,
+    example=lambda: (nn.RMSNorm(3), (torch.randn(4, 5, 3),)),
+)

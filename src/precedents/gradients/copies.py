@@ -1,0 +1,66 @@
+"""Parameters that are given to their module as one copy for each instance, whose gradients come back apart."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from precedents.gradients.factors import Dense
+from precedents.gradients.recording import Recorder, Recording
+
+COPIES = 0  # stands for the axis along which a parameter's copies lie, in the shape of them all
+
+Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
+
+
+def copied(draft: Recording, module: nn.Module, name: str, check: Check) -> tuple[int, ...] | None:
+    """The shape in which a module can be given one copy of its parameter for each instance, if there is one.
+
+    The copies are lined up before the parameter's axes, with room for other axes between, or along an axis of
+    length one, until one fits: positions that are added, tokens that are expanded, scales that are multiplied.
+    """
+    parameter = module._parameters[name]
+    assert parameter is not None
+    own = tuple(parameter.shape)
+    tried = [(COPIES, *(1,) * room, *own) for room in range(3)]
+    if own[:1] == (1,):
+        tried.insert(0, (COPIES, *own[1:]))
+    if own[1:2] == (1,):
+        tried.append((own[0], COPIES, *own[2:]))
+    for shape in tried:
+        handles = attached(module, name, shape, draft.recorder)
+        try:
+            if check(draft, parameter):
+                return shape
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError):
+            pass  # the copies do not fit in this place
+        finally:
+            for handle in handles:
+                handle.remove()
+            module.__dict__.pop(name, None)
+    return None
+
+
+def attached(module: nn.Module, name: str, shape: tuple[int, ...], recorder: Recorder) -> list[Any]:
+    """Gives the module copies of its parameter in this shape, while it runs; the handles of the two hooks."""
+    parameter = module._parameters[name]
+    assert parameter is not None
+    axis = shape.index(COPIES)
+
+    def before(*_: Any) -> None:
+        b = recorder.instances
+        single = parameter.reshape(*shape[:axis], 1, *shape[axis + 1 :])
+        copies = single.expand(*shape[:axis], b, *shape[axis + 1 :])
+        module.__dict__[name] = copies
+        recorder.catch([copies], lambda backs: [Dense(parameter, _shaped(backs[0], axis, b, parameter))])
+
+    def after(*_: Any) -> None:
+        module.__dict__.pop(name, None)
+
+    return [module.register_forward_pre_hook(before), module.register_forward_hook(after, always_call=True)]
+
+
+def _shaped(back: Tensor | None, axis: int, b: int, parameter: Tensor) -> Tensor:
+    if back is None:
+        return parameter.new_zeros(b, *parameter.shape)
+    return back.movedim(axis, 0).reshape(b, *parameter.shape)

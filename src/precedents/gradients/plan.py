@@ -1,0 +1,137 @@
+"""A plan: how the per-example gradients of one model are computed, and how they become rows."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from precedents.classifier.classifier import Classifier
+from precedents.data.examples import Batch
+from precedents.errors import InputError
+from precedents.gradients.factors import Lookup, Outer, Part
+from precedents.gradients.fallbacks import by_instance, by_vmap
+from precedents.gradients.recording import Recording
+from precedents.gradients.rows import Rows
+from precedents.runtime.budget import MOST
+
+PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
+LEAST_INSTANCES = 32  # in one pass, however large they are
+
+Cotangents = Callable[[Tensor], Sequence[Tensor]]  # of logits [b, c]: vectors [b, c] that are pulled back
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How the gradients of one model are computed."""
+
+    model: Classifier
+    places: dict[int, slice]  # the columns of each parameter, by its id
+    recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
+    vectorised: bool = True
+    factored: Mapping[int, type[Outer | Lookup]] = field(default_factory=dict)  # what is not formed, by id
+    volume: float = PASS_NUMBERS / 64  # numbers that come back to the layers for one instance,
+    in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
+
+    @property
+    def size(self) -> int:
+        """Instances per pass: what stays in its cache, and an eighth of the budget at most."""
+        in_cache = max(LEAST_INSTANCES, min(MOST, int(PASS_NUMBERS / max(self.in_cache, 1))))
+        passes = self.model.budget.bytes // int(8 * 3 * self.model.itemsize * max(self.volume, 1))
+        return max(1, min(in_cache, passes))
+
+    def parameter(self, key: int) -> Tensor:
+        """The parameter with this id."""
+        return next(p for p in self.model.parameters.values() if id(p) == key)
+
+    def width(self, columns: slice | None) -> int:
+        """How many columns are formed."""
+        return sum(place.stop - place.start for place, _ in self.targets(columns).values())
+
+    def targets(self, columns: slice | None) -> dict[int, tuple[slice, slice]]:
+        """Where a parameter's gradients are formed, and which part of them; by id.
+
+        Without `columns` everything is formed that is not factored; with them, only what falls into them.
+        """
+        low, high = (0, self.model.size) if columns is None else (columns.start, columns.stop)
+        found, start = {}, 0
+        for key, place in self.places.items():
+            if columns is None and key in self.factored:
+                continue
+            first, last = (min(max(bound, place.start), place.stop) for bound in (low, high))
+            stop = start + last - first
+            found[key] = slice(start, stop), slice(first - place.start, last - place.start)
+            start = stop
+        return found
+
+    def pulled_back(
+        self, batch: Batch, cotangents: Cotangents, columns: slice | None, into: Tensor | None = None
+    ) -> Iterator[Rows]:
+        """J^T v for each instance and its own v, for each set of cotangents v [b, c]; formed `into`."""
+        units: list[Tensor] = []
+        lengths: list[Tensor] = []
+
+        def made(logits: Tensor) -> list[Tensor]:
+            for each in cotangents(self.model.checked_logits(logits, batch.indices)):
+                length = each.norm(dim=1)
+                lengths.append(length)
+                units.append(torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits))
+            return units
+
+        inputs = self.model.placed(batch.inputs)
+        if self.recording is not None:
+            assembly = partial(Assembly, self, len(batch.labels), columns, into)
+            for i, assembled in enumerate(self.recording.passes(inputs, made, assembly)):
+                yield assembled.rows(lengths[i])
+            return
+        with torch.no_grad():
+            made(self.model.logits(inputs))
+        for unit, length in zip(units, lengths, strict=True):
+            one_by_one = by_vmap if self.vectorised else by_instance
+            matrix = one_by_one(self.model, inputs, unit).cpu()
+            matrix = matrix if columns is None else matrix[:, columns]
+            yield Rows(matrix if into is None else into.copy_(matrix), length)
+
+
+class Assembly:
+    """Gradients of b instances, put to their places as they come; what stays factored is set aside."""
+
+    def __init__(self, plan: Plan, b: int, columns: slice | None, into: Tensor | None) -> None:
+        self.plan, self.b = plan, b
+        if into is None:
+            into = torch.empty(b, plan.width(columns), dtype=next(iter(plan.model.parameters.values())).dtype)
+        self.matrix = into
+        self.targets = plan.targets(columns)
+        self.factors: dict[int, list[Part]] = {key: [] for key in plan.places if key not in self.targets}
+        self.filled: set[int] = set()
+
+    def append(self, part: Part) -> None:
+        """The gradients of one parameter; what comes later is added."""
+        if len(part) != self.b:
+            raise InputError("A layer received the instances along another axis than the first in this batch.")
+        key = id(part.parameter)
+        if key in self.factors:
+            self.factors[key].append(part)
+            return
+        place, own = self.targets[key]
+        target = self.matrix[:, place]
+        if key in self.filled:
+            target += part.formed().reshape(self.b, -1)[:, own].to(target.device)
+        elif target.shape[1] == part.parameter.numel():
+            part.form(target)
+        elif target.shape[1]:
+            target.copy_(part.formed().reshape(self.b, -1)[:, own])
+        self.filled.add(key)
+
+    def rows(self, lengths: Tensor) -> Rows:
+        """All of them; zero where the loss does not depend on a parameter."""
+        for key, (place, _) in self.targets.items():
+            if key not in self.filled:
+                self.matrix[:, place] = 0
+        factors = []
+        for key, parts in self.factors.items():
+            whole = self.plan.factored[key].summed(cast("Any", parts), self.plan.parameter(key), self.b)
+            factors.append((self.plan.places[key], whole.changed(Tensor.cpu)))
+        return Rows(self.matrix, lengths, tuple(factors))

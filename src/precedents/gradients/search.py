@@ -1,0 +1,209 @@
+"""The search for a plan: layer rules first, then vmap over the whole model, then one instance at a time.
+
+Every plan is tried against plain autograd on the first instances before it is used.
+"""
+
+import warnings
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from precedents.classifier.classifier import Classifier
+from precedents.data.examples import Batch
+from precedents.data.inputs import fed, leaves
+from precedents.errors import InputError, PrecedentsError
+from precedents.gradients.factors import Lookup, Outer, Part
+from precedents.gradients.fallbacks import by_instance, flat
+from precedents.gradients.folding import foldable, folded
+from precedents.gradients.instrumentation import instrumented
+from precedents.gradients.plan import Assembly, Plan
+from precedents.gradients.recording import Recording
+
+PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
+FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
+
+
+class SlowGradientsWarning(UserWarning):
+    """Some gradients are computed by a slower fallback than a rule: the numbers are the same."""
+
+
+def searched(model: Classifier) -> Plan:
+    """Rules where they are right on the first instances, else vmap, else one instance at a time."""
+    batch = Batch(model.sample, torch.zeros(len(next(leaves(model.sample))), dtype=torch.long), (0, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is only tried
+        plan = _by_rules(model, batch)
+        if plan is not None:
+            return plan
+        tried, fallback = _tried(model, batch)
+    if fallback:
+        _said(model, fallback)
+    if tried.recording is None:
+        return Plan(model, _places(model), vectorised=tried.vectorised)
+    plan = Plan(model, _places(model), instrumented(model, like=tried.recording))
+    return _sized(plan, _caught(plan, batch))
+
+
+def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
+    """The plan by rules alone, if they cover all and are right: the usual case, found out quickly.
+
+    Plain autograd goes back once for each instance from the logits of the batch, so that all stay on the same
+    side of every kink.
+    """
+    parameters = list(model.parameters.values())
+    try:
+        clone, logits = _folded(model, batch)
+        plan = Plan(model, _places(model), instrumented(model, clone=clone))
+        assert plan.recording is not None
+        if plan.recording.uncovered:
+            return None
+        cotangent = _cotangent(model, batch).to(logits)
+        rows = []
+        for i in range(len(logits)):
+            single = torch.zeros_like(logits)
+            single[i] = cotangent[i]
+            grads = torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True)
+            rows.append(flat(grads))
+        wanted = torch.stack(rows).cpu()
+        parts = _caught(plan, batch)
+        right = wanted.any() and _agree(_assembled(plan, parts, batch), wanted)
+    except (*FAILURES, PrecedentsError):
+        return None
+    return _sized(plan, parts) if right else None
+
+
+@torch.enable_grad()
+def _folded(model: Classifier, batch: Batch) -> tuple[nn.Module | None, Tensor]:
+    """A clone with what can be folded, if that changes nothing; and its logits, or the model's own."""
+    inputs = model.placed(batch.inputs)
+    logits, pairs = foldable(model.module, lambda: model.logits(inputs))
+    if pairs:
+        clone = folded(model.module, pairs)
+        again = fed(clone, inputs)
+        if _agree(again.detach(), logits.detach()):
+            return clone, again
+    return None, logits
+
+
+def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
+    """The first plan that is right, and what is to be said of it.
+
+    The trial is in float64, where a batch and a single instance fall on the same side of every kink.
+    """
+    trial, wanted = _wanted(model, batch)
+    if not wanted.any():
+        raise InputError(
+            "The model's outputs do not depend on its trainable parameters. Does it call itself by a closure "
+            "or a bound method that it keeps? A copy of it still runs the original: define forward as a method."
+        )
+    slow = Plan(trial, _places(trial), vectorised=False)
+    try:
+        plan = Plan(trial, slow.places, instrumented(trial, partial(_right, slow, batch, wanted)))
+        if _agree(_first(plan, batch), wanted):
+            assert plan.recording is not None
+            kinds = ", ".join(sorted(set(plan.recording.uncovered)))
+            return plan, f"{kinds} has no rule: vmap over the module" if kinds else ""
+        reason = "parameters are used outside of the layers that own them"
+    except FAILURES as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    try:
+        plan = Plan(trial, slow.places)
+        if _agree(_first(plan, batch), wanted):
+            return plan, f"vmap over the whole model ({reason})"
+    except FAILURES:
+        pass
+    return slow, f"one instance at a time ({reason})"
+
+
+def _places(model: Classifier) -> dict[int, slice]:
+    """The columns of each parameter, by its id."""
+    places, start = {}, 0
+    for parameter in model.parameters.values():
+        places[id(parameter)] = slice(start, start + parameter.numel())
+        start += parameter.numel()
+    return places
+
+
+def _wanted(model: Classifier, batch: Batch) -> tuple[Classifier, Tensor]:
+    """The model in float64, or as it is if it cannot compute in that, and its gradients by plain autograd."""
+    doubled = model.doubled()
+    try:
+        return doubled, _alone(doubled, batch)
+    except (PrecedentsError, RuntimeError):
+        pass
+    try:
+        return model, _alone(model, batch)
+    except RuntimeError as error:
+        raise InputError(f"The model cannot be differentiated: {str(error).splitlines()[0]}") from error
+
+
+def _alone(model: Classifier, batch: Batch) -> Tensor:
+    """The gradients that `_first` gives, one instance at a time."""
+    cotangent = _cotangent(model, batch).to(next(iter(model.parameters.values())))
+    return by_instance(model, model.placed(batch.inputs), cotangent).double().cpu()
+
+
+def _caught(plan: Plan, batch: Batch) -> list[Part]:
+    """What a pass with the fixed cotangent catches."""
+    assert plan.recording is not None
+    cotangent = _cotangent(plan.model, batch)
+    return next(plan.recording.passes(plan.model.placed(batch.inputs), lambda x: [cotangent.to(x)], list[Part]))
+
+
+def _assembled(plan: Plan, parts: Sequence[Part], batch: Batch) -> Tensor:
+    """The gradients [b, parameters] that these parts are, all formed."""
+    assembly = Assembly(plan, len(batch.labels), slice(0, plan.model.size), None)
+    for part in parts:
+        assembly.append(part)
+    return assembly.rows(torch.ones(len(batch.labels))).matrix
+
+
+def _sized(plan: Plan, parts: Sequence[Part]) -> Plan:
+    """With what stays factored, and with as many instances per pass as the layers' sizes suggest."""
+    assert plan.recording is not None
+    keys = [id(part.parameter) for part in parts]
+    factored = {
+        key: type(part)
+        for key, part in zip(keys, parts, strict=True)
+        if isinstance(part, (Outer, Lookup)) and part.is_cheaper and keys.count(key) == 1
+    }
+    seen = plan.recording.recorder
+    volume, in_cache = seen.volume / seen.instances, seen.in_cache / seen.instances
+    return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume, in_cache=in_cache)
+
+
+def _cotangent(model: Classifier, batch: Batch) -> Tensor:
+    c = model.classes
+    return torch.linspace(-1, 1, c, dtype=torch.double).expand(len(batch.labels), c)
+
+
+def _first(plan: Plan, batch: Batch) -> Tensor:
+    """The gradients of the first logit's neighbourhood: a fixed cotangent that no class is special in."""
+    cotangent = _cotangent(plan.model, batch)
+    return next(plan.pulled_back(batch, lambda _: [cotangent], None)).dense()
+
+
+def _right(plan: Plan, batch: Batch, wanted: Tensor, recorded: Recording, parameter: Tensor) -> bool:
+    """Whether a recording gives the right gradients of one parameter."""
+    place = plan.places[id(parameter)]
+    draft = Plan(plan.model, plan.places, recorded)
+    cotangent = _cotangent(plan.model, batch)
+    ours = next(draft.pulled_back(batch, lambda _: [cotangent], place)).dense()
+    return _agree(ours, wanted[:, place])
+
+
+def _agree(ours: Tensor, wanted: Tensor) -> bool:
+    atol = 1e-5 * float(wanted.abs().max()) + 1e-300
+    pieces = zip(ours.split(PIECE_COLUMNS, dim=1), wanted.split(PIECE_COLUMNS, dim=1), strict=True)
+    return all(torch.allclose(mine.double(), theirs.double(), 1e-3, atol) for mine, theirs in pieces)
+
+
+def _said(model: Classifier, fallback: str) -> None:
+    kind = type(model.module).__name__
+    warnings.warn(
+        f"Gradients of {kind} by a slower fallback: {fallback}. The numbers are the same.",
+        SlowGradientsWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,170 @@
+"""A rule names the layers it covers, gives their gradients, or an equal module that has them, and is used."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import precedents
+from precedents.gradients.factors import Dense
+from precedents.gradients.instrumentation import RULES
+from precedents.gradients.layers._rule import EVERYTHING, Rule
+from tests.gradients.single import Alone, B, Inside, ruled, slow, stirred
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = Path(precedents.__file__).parent
+
+each = pytest.mark.parametrize("name", RULES.names())
+
+
+@each
+def test_the_file_defines_its_own_name_and_says_what_it_is(name) -> None:
+    assert isinstance(RULES.get(name), Rule)
+    assert import_module(f"{RULES.folder.__name__}.{name}").__doc__
+
+
+@each
+def test_it_covers_types_of_layers(name) -> None:
+    types = RULES.get(name).types
+    assert types
+    assert all(issubclass(kind, nn.Module) for kind in types)
+
+
+@each
+def test_it_has_either_a_formula_or_an_equal_module(name) -> None:
+    rule = RULES.get(name)
+    (given,) = [each for each in (rule.parts, rule.rewritten) if each is not None]
+    assert given.__doc__
+    assert rule.rewritten is None or rule.covers is EVERYTHING
+
+
+def test_no_type_of_layer_has_two_rules() -> None:
+    covered = [kind for name in RULES.names() for kind in RULES.get(name).types]
+    assert len(covered) == len(set(covered))
+
+
+@each
+def test_its_example_is_a_layer_of_its_own_with_parameters_that_it_covers(name) -> None:
+    rule = RULES.get(name)
+    layer, received = rule.example()
+    assert type(layer) in rule.types
+    assert rule.follows(layer.eval())
+    assert any(parameter.requires_grad for parameter in layer.parameters())
+    assert all(len(x) == B for x in received)
+
+
+@each
+@pytest.mark.parametrize("place", [Alone, Inside])
+def test_its_example_is_recorded_by_the_rule_and_has_the_gradients_of_plain_autograd(name, place) -> None:
+    torch.manual_seed(0)
+    layer, received = RULES.get(name).example()
+    received = tuple(x.double() if x.is_floating_point() else x for x in received)
+    model = place(stirred(layer), *received)
+    plan = ruled(model, received if len(received) > 1 else received[0])
+    assert plan.recording.copies == {}
+
+
+@each
+def test_a_parameter_that_it_does_not_cover_is_not_left_to_it(name) -> None:
+    rule = RULES.get(name)
+    layer, _ = rule.example()
+    layer.eval().register_parameter("unheard_of", nn.Parameter(torch.zeros(1)))
+    assert rule.follows(layer) is (rule.covers is EVERYTHING and rule.applies(layer))
+
+
+@each
+def test_a_layer_without_trainable_parameters_costs_nothing_unless_the_rule_covers_everything(name) -> None:
+    rule = RULES.get(name)
+    layer, _ = rule.example()
+    assert rule.follows(layer.eval().requires_grad_(False)) is (rule.covers is EVERYTHING)
+
+
+def test_a_rule_without_an_example_is_none() -> None:
+    with pytest.raises(TypeError, match="example"):
+        Rule((nn.Linear,), RULES.get("linear").parts)
+
+
+def test_a_rule_covers_the_parameters_that_it_names() -> None:
+    class Affine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.shift = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(3))
+
+    def parts(module, grad, x):
+        yield Dense(module.scale, grad * x)
+
+    def example():
+        return Affine(), (torch.randn(4, 3),)
+
+    assert Rule((Affine,), parts, covers=("scale", "shift"), example=example).follows(Affine())
+    assert not Rule((Affine,), parts, covers=("scale",), example=example).follows(Affine())
+    assert not Rule((Affine,), parts, example=example).follows(Affine())
+
+
+def test_a_layer_without_a_rule_takes_a_fallback_that_is_said() -> None:
+    class Affine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3, 3))
+
+        def forward(self, x):
+            return x @ self.scale.flip(0)
+
+    received = torch.randn(B, 3).double()
+    plan, said = slow(Alone(stirred(Affine()), received), received)
+    assert plan.recording.uncovered == ("Affine",)
+    assert "Affine has no rule" in said
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory) -> Path:
+    """A copy of the package with one more file, which CONTRIBUTING.md has whole."""
+    folder = tmp_path_factory.mktemp("extended")
+    shutil.copytree(PACKAGE, folder / "precedents", ignore=shutil.ignore_patterns("__pycache__"))
+    recipe = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### A layer rule")[2]
+    whole = recipe.partition("```python\n")[2].partition("```")[0]
+    (folder / "precedents" / "gradients" / "layers" / "affine.py").write_text(whole)
+    return folder
+
+
+def run(*command: str, path: Path) -> str:
+    """What a command prints, with the package at `path`; a command that fails is an error."""
+    environment = os.environ | {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+USE = """
+import torch
+from torch import nn
+from precedents import Classifier, Examples, Explainer
+from precedents.gradients.gradients import planned
+from precedents.gradients.layers.affine import Affine
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 3), Affine(3), nn.Tanh(), nn.Linear(3, 2))
+train = Examples.of((torch.randn(8, 4), torch.arange(8) % 2))
+Explainer(model, train).explain(torch.randn(4))
+recording = planned(Classifier.of(model, train)).recording
+print(recording.uncovered, recording.copies)
+"""
+
+
+def test_a_layer_with_parameters_of_other_names_is_added_by_one_file(extended) -> None:
+    assert run(sys.executable, "-W", "error", "-c", USE, path=extended).split() == ["()", "{}"]
+
+
+def test_an_added_rule_is_held_to_the_contracts(extended) -> None:
+    contract = str(Path(__file__))
+    said = run(
+        sys.executable, "-m", "pytest", contract, "-k", "affine", "-p", "no:cacheprovider", path=extended
+    )
+    assert int(said.split(" passed")[0].split()[-1]) == 8
