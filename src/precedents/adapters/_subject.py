@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +15,11 @@ from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
 from precedents.data.inputs import count
 from precedents.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from precedents.classifier.construction import Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +40,7 @@ class Subject:
         *,
         classes: Sequence[str] | None = None,
         render: Callable[[Any], Any] | None = None,
-        **told: Any,
+        **told: "Unpack[Told]",
     ) -> "Subject":
         """From whatever an adapter accepts, or a Classifier; `told` is as for `Classifier.of`.
 
@@ -46,7 +51,7 @@ class Subject:
         if not isinstance(model, Classifier):
             known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise}
             given = {name: value for name, value in told.items() if value is not None}
-            model = Classifier.of(adapter.module, train, **{**known, **given})
+            model = Classifier.of(adapter.module, train, **{**known, **given})  # type: ignore[arg-type]
         names = _checked_names(adapter.classes if classes is None else classes, model)
         return cls(model, train, adapter, names, render or adapter.render)
 

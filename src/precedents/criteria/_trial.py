@@ -54,8 +54,9 @@ class Trial:
         untrained model of the same kind, where drawing each layer anew is not how the model starts. `hidden`,
         `vectorise`, `memory`, `loss` and `output` are as for `Classifier.of`.
         """
-        own = {name: options.pop(name, None) for name in ("subclasses", "retrain", "fresh")}  # type: ignore[misc]
-        return cls.about(Subject.of(model, train, **options), test, **own)
+        told: Any = dict(options)
+        own = {name: told.pop(name, None) for name in ("subclasses", "retrain", "fresh")}
+        return cls.about(Subject.of(model, train, **told), test, **own)
 
     @classmethod
     def about(
