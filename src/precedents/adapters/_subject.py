@@ -83,7 +83,7 @@ class Subject:
 
     def predicted(self, cases: Examples) -> Examples:
         """The cases with the model's predictions as their labels."""
-        return cases.relabelled(self.classifier.predicted(cases))
+        return replace(cases, labels=self.classifier.predicted(cases))
 
     def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
         """The subject with another classifier, and with another training set if that is given."""

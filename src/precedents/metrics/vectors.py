@@ -85,9 +85,9 @@ class Vectors:
         Of a set that is streamed, which is dear to read, the first are kept as far as there is room.
         """
         workspace, slot = self.workspace, ROWS.at(self.features)
-        train, room = workspace.subject.train, workspace.room
-        size = self.row_bytes * len(train)
-        room = room if again and (train.streamed or size <= room) else 0
+        train, size = workspace.subject.train, self.row_bytes * len(self)
+        room = workspace.room if again else 0
+        room = room if train.streamed or size <= room else 0
         if room:
             workspace.holding(slot, min(size, room))
 
