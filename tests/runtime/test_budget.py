@@ -1,5 +1,4 @@
 import pytest
-import torch
 
 from precedents import InputError
 from precedents.runtime.budget import (
@@ -15,7 +14,6 @@ from precedents.runtime.budget import (
     available,
     readable,
 )
-from precedents.runtime.buffers import BufferPool
 
 
 @pytest.mark.parametrize(
@@ -76,39 +74,6 @@ def test_a_block_has_no_more_rows_than_allowed() -> None:
 def test_a_block_of_which_little_is_held_has_more_rows_but_could_still_be_formed() -> None:
     assert Budget(2**50).rows(BLOCK // 80, stored=BLOCK // (8 * 300)) == 300
     assert Budget(8 * 8 * 1000 * 30).rows(1000, stored=1) == 30
-
-
-def test_a_room_is_used_again_when_nothing_shows_it_any_more() -> None:
-    rooms, width = BufferPool(), BLOCK // 4
-    with rooms:
-        first = rooms.empty((2, width), torch.float32)
-        part, where = first[1], first.data_ptr()
-        del first
-        second = rooms.empty((2, width), torch.float32)
-        assert second.data_ptr() != where
-        part.fill_(3.0)
-        assert float(part[-1]) == 3.0
-        del part
-        assert rooms.empty((2, width), torch.float32).data_ptr() == where
-
-
-def test_rooms_are_given_back_when_nobody_is_in_them() -> None:
-    rooms = BufferPool()
-    with rooms:
-        rooms.empty((2, BLOCK // 4), torch.float32)
-        assert rooms._free
-    assert not rooms._free
-    rooms.empty((2, BLOCK // 4), torch.float32)
-    assert not rooms._free
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_room_holds_what_is_written(dtype) -> None:
-    matrix = BufferPool().empty((3, BLOCK // 4), dtype)
-    assert matrix.shape == (3, BLOCK // 4)
-    assert matrix.dtype == dtype
-    matrix[2, -1] = 7.0
-    assert float(matrix[2, -1]) == 7.0
 
 
 @pytest.mark.parametrize("number", [4, 8])

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from precedents.classifier.construction import Construction, first_line
+from precedents.classifier.construction import Construction
 from precedents.classifier.hidden_layers import Tap, flat, watched
 from precedents.classifier.loss import CrossEntropy, Loss
 from precedents.classifier.memory_format import layout, store
 from precedents.classifier.outputs import Outputs
 from precedents.data.examples import Batch, Examples
 from precedents.data.examples import fingerprint as mark
-from precedents.data.inputs import Inputs, between, count, fed, leaves, mapped, shapes
+from precedents.data.inputs import Inputs, between, count, leaves
 from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.runtime.budget import FLOAT64, Budget
 from precedents.runtime.cache import Cache
@@ -101,29 +101,9 @@ class Classifier:
         """The bytes of one number in the model's precision."""
         return next((p.element_size() for p in self.module.parameters() if p.is_floating_point()), FLOAT64)
 
-    def placed(self, inputs: Inputs) -> Inputs:
-        """The inputs on the model's device, floating point ones in the model's precision."""
-        home = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
-
-        def moved(leaf: Tensor) -> Tensor:
-            leaf = leaf.clone() if leaf.is_inference() else leaf
-            return leaf.to(home) if leaf.is_floating_point() else leaf.to(home.device)
-
-        return mapped(moved, inputs)
-
     def logits(self, inputs: Inputs) -> Tensor:
         """The module's logits [b, classes]; the graph is kept if gradients are enabled."""
-        return self.outputs.logits(self.returned(inputs), count(inputs))
-
-    def returned(self, inputs: Inputs) -> Any:
-        """What the module returns, whatever it is."""
-        try:
-            return fed(self.module, self.placed(inputs))
-        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
-            raise InputError(
-                f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
-                f"{first_line(error)}"
-            ) from error
+        return self.outputs.of(self.module, inputs)
 
     @torch.no_grad()
     def finite_logits(self, batch: Batch) -> Tensor:

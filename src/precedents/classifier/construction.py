@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
@@ -10,14 +11,14 @@ from torch import Tensor, nn
 
 from precedents.classifier.hidden_layers import Trace, named, traced
 from precedents.classifier.memory_format import laid_out
-from precedents.classifier.outputs import Outputs, Place, outputs_of
+from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
 from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
 from precedents.data.examples import Examples, checked_range
-from precedents.data.inputs import alone, count
+from precedents.data.inputs import Inputs, alone, count
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError
 from precedents.runtime.budget import Budget
-from precedents.runtime.wording import a_type
+from precedents.runtime.wording import a_type, first_line
 
 if TYPE_CHECKING:
     from precedents.classifier.classifier import Classifier, Vectorise
@@ -50,17 +51,21 @@ class Construction:
         """The classifier of this module; a module that is none is refused."""
         copy = _copy(_accepted(module)).eval()
         sample = train.take(train.largest).inputs
-        draft = kind(copy, 0, (), None, sample, self.vectorise, Budget.of(self.memory))
-        look = self._first_look(draft)
-        draft = replace(draft, outputs=look.outputs)
-        logits = laid_out(copy, lambda: draft.logits(sample), look.logits)
-        model = replace(
-            draft,
+        budget = Budget.of(self.memory)
+        look = self._first_look(copy, sample)
+        head = look.head
+        logits = laid_out(copy, partial(look.outputs.of, copy, sample), look.logits)
+        model = kind(
+            copy,
             classes=logits.shape[1],
             taps=named(copy, self.hidden) if self.hidden is not None else tuple(look.trace.hidden),
-            only_layer=look.head if look.head is not None and _owns_all(copy, look.head) else None,
-            head=look.head,
+            only_layer=head if head is not None and _owns_all(copy, head) else None,
+            sample=sample,
+            vectorise=self.vectorise,
+            budget=budget,
+            head=head,
             loss=loss_of(self.loss, look.outputs, logits),
+            outputs=look.outputs,
             activations=look.trace.numbers // count(sample),
         )
         if self.loss is None:
@@ -71,22 +76,22 @@ class Construction:
         return model
 
     @torch.no_grad()
-    def _first_look(self, draft: "Classifier") -> "FirstLook":
+    def _first_look(self, module: nn.Module, sample: Inputs) -> "FirstLook":
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
-        sample, b = draft.sample, count(draft.sample)
         with torch.random.fork_rng(devices=[]):
-            returned = draft.returned(sample)
-            outputs = formed(outputs_of(returned, b, self.output), self.loss)
-            logits = outputs.logits(returned, b)
-            model = replace(draft, outputs=outputs)
-            again, trace = traced(model.module, lambda: model.logits(sample))
+            output, b = returned(module, sample), count(sample)
+            outputs = formed(outputs_of(output, b, self.output), self.loss)
+            logits = outputs.logits(output, b)
+            again, trace = traced(module, partial(outputs.of, module, sample))
+            if not _are_equal(logits, again):  # torch's encoder layers compute otherwise while they are watched
+                again = outputs.of(module, sample)
             try:
-                single = torch.cat([model.logits(alone(sample, i)) for i in range(b)])
+                single = torch.cat([outputs.of(module, alone(sample, i)) for i in range(b)])
             except InputError:  # together they could be computed
                 single = logits + 1
         _refuse_randomness(logits, again)
         _refuse_mixing(logits, single)
-        return FirstLook(outputs, again, trace)
+        return FirstLook(outputs, logits, trace)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +100,7 @@ class FirstLook:
 
     outputs: Outputs
     logits: Tensor
-    trace: Trace  # of the run that gave these logits
+    trace: Trace
 
     @property
     def head(self) -> str | None:
@@ -104,11 +109,6 @@ class FirstLook:
         own = self.logits[:, 1:] if self.outputs.form == "logit" else self.logits
         found = (n for n, value in self.trace.linear if torch.equal(value, own) and names.count(n) == 1)
         return next(found, None)
-
-
-def first_line(error: Exception) -> str:
-    """The first line of what an error says, or its name."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _accepted(module: nn.Module) -> nn.Module:
@@ -141,11 +141,15 @@ def _unwrapped(module: nn.Module) -> nn.Module:
 
 
 def _refuse_randomness(logits: Tensor, again: Tensor) -> None:
-    if not torch.equal(logits.nan_to_num(), again.nan_to_num()):
+    if not _are_equal(logits, again):
         raise InputError(
             "The model gives different outputs for the same input in eval mode. Tie its randomness to "
             "self.training: F.dropout(x, training=self.training)."
         )
+
+
+def _are_equal(logits: Tensor, again: Tensor) -> bool:
+    return torch.equal(logits.nan_to_num(), again.nan_to_num())
 
 
 def _refuse_mixing(logits: Tensor, single: Tensor) -> None:

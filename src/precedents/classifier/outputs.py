@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from precedents.data.inputs import Inputs, count, fed, placed, shapes
 from precedents.errors import InputError, UnknownNameError
-from precedents.runtime.wording import a_type
+from precedents.runtime.wording import a_type, first_line
 
 Place: TypeAlias = str | int  # a key or an attribute; a position
 OutputForm = Literal["logits", "logit", "probability"]
@@ -31,6 +32,10 @@ class Outputs:
         """Whether there is one output for two classes."""
         return self.form != "logits"
 
+    def of(self, module: nn.Module, inputs: Inputs) -> Tensor:
+        """The logits [b, classes] that the module computes; the graph is kept if gradients are enabled."""
+        return self.logits(returned(module, inputs), count(inputs))
+
     def logits(self, output: Any, count: int) -> Tensor:
         """The logits of so many instances, or an error that says what came instead."""
         value = output if self.place is None else _parts(output).get(self.place)
@@ -42,6 +47,17 @@ class Outputs:
         if self.form == "probability":
             value = torch.special.logit(value, eps=torch.finfo(value.dtype).eps)
         return torch.cat([torch.zeros_like(value), value], dim=1)
+
+
+def returned(module: nn.Module, inputs: Inputs) -> Any:
+    """What a module returns for these inputs, whatever it is."""
+    try:
+        return fed(module, placed(module, inputs))
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        raise InputError(
+            f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
+            f"{first_line(error)}"
+        ) from error
 
 
 def outputs_of(output: Any, count: int, given: Place | None = None) -> Outputs:

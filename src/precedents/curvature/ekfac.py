@@ -19,9 +19,9 @@ from torch.nn.functional import pad
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.clone import sharing_clone
 from precedents.data.examples import Batch, Examples
-from precedents.data.inputs import fed
+from precedents.data.inputs import fed, placed
 from precedents.gradients.factors import Outer
-from precedents.gradients.gradients import planned, roots
+from precedents.gradients.gradients import planned
 from precedents.gradients.plan import PASS_NUMBERS
 from precedents.gradients.rows import Rows
 from precedents.runtime.budget import FLOAT64
@@ -212,7 +212,7 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
         watch(factor)
     for batch in _batches(train, planned(model).size, "EK-FAC factors"):
         caught.clear()
-        inputs = model.placed(batch.inputs)
+        inputs = placed(model.module, batch.inputs)
         mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None  # type: ignore[assignment]
         with torch.enable_grad():
             logits = model.outputs.logits(fed(clone, inputs), len(batch.labels))
@@ -248,7 +248,7 @@ def corrected_eigenvalues(model: Classifier, train: Examples, basis: Basis) -> T
     total = torch.zeros(model.size, dtype=torch.double)
     size = min(plan.size, model.budget.rows(2 * model.size))
     for batch in _batches(train, size, "EK-FAC eigenvalues"):
-        for rows in plan.pulled_back(batch, roots(model, batch.labels), None):
+        for rows in plan.pulled_back(batch, model.loss.roots, None):
             total += basis.squares(rows)
     return total / len(train)
 

@@ -53,6 +53,13 @@ def count(inputs: Inputs) -> int:
     return len(next(leaves(inputs)))
 
 
+def taken(inputs: Inputs, indices: Sequence[int]) -> Inputs:
+    """These instances: consecutive ones are a view, others a copy."""
+    if isinstance(indices, range) and indices.step == 1:
+        return between(inputs, indices.start, indices.stop)
+    return mapped(lambda leaf: leaf[list(indices)], inputs)
+
+
 def between(inputs: Inputs, start: int, stop: int) -> Inputs:
     """Some consecutive instances."""
     return mapped(lambda leaf: leaf[start:stop], inputs)
@@ -95,6 +102,17 @@ def _together(function: Callable[[Any], Tensor], nests: Sequence[Any]) -> Inputs
     if isinstance(first, tuple):
         return tuple(_together(function, parts) for parts in zip(*nests, strict=True))
     return function(nests)
+
+
+def placed(module: nn.Module, inputs: Inputs) -> Inputs:
+    """The inputs on the module's device, floating point ones in the module's precision."""
+    home = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
+
+    def moved(leaf: Tensor) -> Tensor:
+        leaf = leaf.clone() if leaf.is_inference() else leaf
+        return leaf.to(home) if leaf.is_floating_point() else leaf.to(home.device)
+
+    return mapped(moved, inputs)
 
 
 def fed(module: nn.Module, inputs: Inputs) -> Any:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
-from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, shapes, stacked
+from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, shapes, stacked, taken
 from precedents.data.labels import ItemForm, checked_labels, class_number, numbers
 from precedents.errors import InputError
 
@@ -36,9 +36,7 @@ class InMemory:
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """Consecutive instances are a view, others a copy."""
-        if isinstance(indices, range) and indices.step == 1:
-            return mapped(lambda leaf: leaf[indices.start : indices.stop], self.inputs)
-        return mapped(lambda leaf: leaf[list(indices)], self.inputs)
+        return taken(self.inputs, indices)
 
 
 def marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:

@@ -79,7 +79,7 @@ def foldable(module: nn.Module, logits: Callable[[], Tensor]) -> tuple[Tensor, P
             handle.remove()
     once = {name: each[0] for name, each in calls.items() if len(each) == 1 and each[0][1] is not None}
     makers = {id(once[name][0]): name for name in once if type(layers[name]) in CONVOLUTIONS}
-    ways = _ways(found)
+    ways = _ways(found) if makers else Counter[Any]()
     pairs = {}
     for name, (received, node) in once.items():
         maker = makers.get(id(received))

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.loss import Loss
 from precedents.data.examples import Batch
-from precedents.gradients.plan import Cotangents, Plan
+from precedents.gradients.plan import Plan
 from precedents.gradients.rows import Rows, joined_factors
 from precedents.gradients.search import searched
 from precedents.runtime.buffers import BUFFERS
@@ -29,11 +30,13 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     b = len(batch.labels)
     size = -(-b // -(-b // plan.size))  # passes of one size, no larger than the plan's
     matrix = BUFFERS.empty((b, plan.width(columns)), next(iter(model.parameters.values())).dtype)
+    residuals = partial(_residuals, model.loss)
     blocks: list[Rows] = []
     for start in range(0, b, size):
         piece = batch.between(start, start + size)
-        cotangents = partial(_single_residual, model, piece.labels)
-        blocks += plan.pulled_back(piece, cotangents, columns, matrix[start : start + size])
+        blocks += plan.pulled_back(piece, residuals, columns, matrix[start : start + size])
+    if len(blocks) == 1:
+        return blocks[0]
     return Rows(
         matrix,
         torch.cat([block.scale for block in blocks]),
@@ -41,13 +44,9 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     )
 
 
-def _single_residual(model: Classifier, labels: Tensor, logits: Tensor) -> list[Tensor]:
-    return [model.loss.residuals(logits, labels)]
-
-
-def roots(model: Classifier, labels: Tensor) -> Cotangents:
-    """What the Gauss-Newton matrix of instances with these labels is pulled back from."""
-    return lambda logits: model.loss.roots(logits, labels)
+def _residuals(loss: Loss, logits: Tensor, labels: Tensor) -> list[Tensor]:
+    """What is pulled back for a gradient: one vector [b, c]."""
+    return [loss.residuals(logits, labels)]
 
 
 def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
@@ -56,7 +55,7 @@ def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
     size = plan.size
     for start in range(0, len(batch.labels), size):
         piece = batch.between(start, start + size)
-        for rows in plan.pulled_back(piece, roots(model, piece.labels), slice(0, model.size)):
+        for rows in plan.pulled_back(piece, model.loss.roots, slice(0, model.size)):
             yield rows.dense()
 
 

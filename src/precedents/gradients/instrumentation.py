@@ -66,18 +66,27 @@ def instrumented(
 
 def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
     """Hooks what rules cover; gives the modules, by name, with parameters of their own that none covers."""
-    done: set[int] = set()
     left: list[tuple[str, nn.Module]] = []
-    for name, module in list(clone.named_modules()):
-        if id(module) in done:
-            continue
-        rule = _rules().get(type(module))
-        if rule is not None and rule.follows(module):
-            done.update(map(id, module.modules() if rule.covers is EVERYTHING else ()))
+    for name, module, rule in _matched(clone):
+        if rule is not None:
             _follow(rule, clone, module, recorder)
         elif any(p.requires_grad for p in module.parameters(recurse=False)):
             left.append((name, module))
     return left
+
+
+def _matched(clone: nn.Module) -> list[tuple[str, nn.Module, Rule | None]]:
+    """The modules with the rules that they follow; what is inside of one that is covered whole is left out."""
+    found: list[tuple[str, nn.Module, Rule | None]] = []
+    done: set[int] = set()
+    for name, module in clone.named_modules():
+        if id(module) not in done:
+            rule = _rules().get(type(module))
+            rule = rule if rule is not None and rule.follows(module) else None
+            found.append((name, module, rule))
+            if rule is not None and rule.covers is EVERYTHING:
+                done.update(map(id, module.modules()))
+    return found
 
 
 @cache
@@ -108,9 +117,9 @@ def _hook(module: nn.Module, recorder: Recorder, parts: Callable[[Call, Any], It
     """Makes the recorder catch what comes back to a module's outputs; `parts` makes the gradients of it."""
 
     def caught(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        call = Call(recorder.instances, args, kwargs, output)
         tensors = list(leaves((args, kwargs)))
         received = [(value, value._version) for value in tensors]
+        call = Call(recorder.instances, args, kwargs, output)
 
         def made(backs: Backs) -> Iterable[Part]:
             if any(value._version != version for value, version in received):

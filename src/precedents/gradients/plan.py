@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from sys import maxsize
 from typing import Any, cast
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
+from precedents.data.inputs import placed
 from precedents.errors import InputError
 from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance, by_vmap
@@ -20,7 +22,7 @@ from precedents.runtime.budget import MOST
 PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
 LEAST_INSTANCES = 32  # in one pass, however large they are
 
-Cotangents = Callable[[Tensor], Sequence[Tensor]]  # of logits [b, c]: vectors [b, c] that are pulled back
+Cotangents = Callable[[Tensor, Tensor], Sequence[Tensor]]  # of logits, labels: vectors [b, c] to be pulled back
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +39,18 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """Instances per pass: what stays in its cache, and an eighth of the budget at most."""
-        in_cache = max(LEAST_INSTANCES, min(MOST, int(PASS_NUMBERS / max(self.in_cache, 1))))
-        passes = self.model.budget.bytes // int(8 * 3 * self.model.itemsize * max(self.volume, 1))
-        return max(1, min(in_cache, passes))
+        """Instances per pass: what stays in the cache, and an eighth of the budget at most."""
+        each = self._bytes
+        return max(1, min(self._in_cache, self.model.budget.bytes // each))
 
-    def parameter(self, key: int) -> Tensor:
-        """The parameter with this id."""
-        return next(p for p in self.model.parameters.values() if id(p) == key)
+    @cached_property
+    def _in_cache(self) -> int:
+        return max(LEAST_INSTANCES, min(MOST, int(PASS_NUMBERS / max(self.in_cache, 1))))
+
+    @cached_property
+    def _bytes(self) -> int:
+        """Eight times what comes back for one instance, which is held three times."""
+        return int(8 * 3 * self.model.itemsize * max(self.volume, 1))
 
     def width(self, columns: slice | None) -> int:
         """How many columns are formed."""
@@ -55,7 +61,7 @@ class Plan:
 
         Without `columns` everything is formed that is not factored; with them, only what falls into them.
         """
-        low, high = (0, self.model.size) if columns is None else (columns.start, columns.stop)
+        low, high = (0, maxsize) if columns is None else (columns.start, columns.stop)
         found, start = {}, 0
         for key, place in self.places.items():
             if columns is None and key in self.factored:
@@ -74,18 +80,18 @@ class Plan:
         lengths: list[Tensor] = []
 
         def made(logits: Tensor) -> list[Tensor]:
-            for each in cotangents(self.model.checked_logits(logits, batch.indices)):
+            for each in cotangents(self.model.checked_logits(logits, batch.indices), batch.labels):
                 length = each.norm(dim=1)
                 lengths.append(length)
                 units.append(torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits))
             return units
 
-        inputs = self.model.placed(batch.inputs)
         if self.recording is not None:
             assembly = partial(Assembly, self, len(batch.labels), columns, into)
-            for i, assembled in enumerate(self.recording.passes(inputs, made, assembly)):
+            for i, assembled in enumerate(self.recording.passes(batch.inputs, made, assembly)):
                 yield assembled.rows(lengths[i])
             return
+        inputs = placed(self.model.module, batch.inputs)
         with torch.no_grad():
             made(self.model.logits(inputs))
         for unit, length in zip(units, lengths, strict=True):
@@ -130,8 +136,9 @@ class Assembly:
         for key, (place, _) in self.targets.items():
             if key not in self.filled:
                 self.matrix[:, place] = 0
+        parameters = {id(parameter): parameter for parameter in self.plan.model.parameters.values()}
         factors = []
         for key, parts in self.factors.items():
-            whole = self.plan.factored[key].summed(cast("Any", parts), self.plan.parameter(key), self.b)
+            whole = self.plan.factored[key].summed(cast("Any", parts), parameters[key], self.b)
             factors.append((self.plan.places[key], whole.changed(Tensor.cpu)))
         return Rows(self.matrix, lengths, tuple(factors))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from precedents.classifier.outputs import Outputs
-from precedents.data.inputs import Inputs, count, fed
+from precedents.data.inputs import Inputs, count, fed, placed
 from precedents.gradients.factors import Part
 
 Backs = Sequence[Tensor | None]  # the gradients that came back, one for each output; None is zero
@@ -150,13 +150,12 @@ class Recording:
         self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]], sink: Callable[[], S]
     ) -> Iterator[S]:
         """A sink with the gradients for each cotangent [b, c] of the logits, from one forward pass."""
-        b = count(inputs)
         with self.lock:
             running = self.recorder.running = Pass()
-            self.recorder.instances = b
+            b = self.recorder.instances = count(inputs)
             try:
                 with torch.inference_mode(mode=False), torch.enable_grad():
-                    logits = self.outputs.logits(fed(self.clone, inputs), b)
+                    logits = self.outputs.logits(fed(self.clone, placed(self.clone, inputs)), b)
             except BaseException:
                 running.close()
                 raise

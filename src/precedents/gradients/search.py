@@ -12,14 +12,15 @@ from torch import Tensor, nn
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
-from precedents.data.inputs import fed, leaves
+from precedents.data.inputs import count, fed, placed
 from precedents.errors import InputError, PrecedentsError
 from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance, flat
 from precedents.gradients.folding import foldable, folded
 from precedents.gradients.instrumentation import instrumented
-from precedents.gradients.plan import Assembly, Plan
+from precedents.gradients.plan import Plan
 from precedents.gradients.recording import Recording
+from precedents.runtime.wording import first_line
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
@@ -31,7 +32,7 @@ class SlowGradientsWarning(UserWarning):
 
 def searched(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
-    batch = Batch(model.sample, torch.zeros(len(next(leaves(model.sample))), dtype=torch.long), (0, 1))
+    batch = Batch(model.sample, torch.zeros(count(model.sample), dtype=torch.long), (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is only tried
         plan = _by_rules(model, batch)
@@ -68,7 +69,7 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
             rows.append(flat(grads))
         wanted = torch.stack(rows).cpu()
         parts = _caught(plan, batch)
-        right = wanted.any() and _agree(_assembled(plan, parts, batch), wanted)
+        right = wanted.any() and _add_up(plan, parts, wanted)
     except (*FAILURES, PrecedentsError):
         return None
     return _sized(plan, parts) if right else None
@@ -77,11 +78,10 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
 @torch.enable_grad()
 def _folded(model: Classifier, batch: Batch) -> tuple[nn.Module | None, Tensor]:
     """A clone with what can be folded, if that changes nothing; and its logits, or the model's own."""
-    inputs = model.placed(batch.inputs)
-    logits, pairs = foldable(model.module, lambda: model.logits(inputs))
+    logits, pairs = foldable(model.module, partial(model.logits, batch.inputs))
     if pairs:
         clone = folded(model.module, pairs)
-        again = fed(clone, inputs)
+        again = fed(clone, placed(clone, batch.inputs))
         if _agree(again.detach(), logits.detach()):
             return clone, again
     return None, logits
@@ -107,7 +107,7 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
             return plan, f"{kinds} has no rule: vmap over the module" if kinds else ""
         reason = "parameters are used outside of the layers that own them"
     except FAILURES as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
     try:
         plan = Plan(trial, slow.places)
         if _agree(_first(plan, batch), wanted):
@@ -136,28 +136,33 @@ def _wanted(model: Classifier, batch: Batch) -> tuple[Classifier, Tensor]:
     try:
         return model, _alone(model, batch)
     except RuntimeError as error:
-        raise InputError(f"The model cannot be differentiated: {str(error).splitlines()[0]}") from error
+        raise InputError(f"The model cannot be differentiated: {first_line(error)}") from error
 
 
 def _alone(model: Classifier, batch: Batch) -> Tensor:
     """The gradients that `_first` gives, one instance at a time."""
     cotangent = _cotangent(model, batch).to(next(iter(model.parameters.values())))
-    return by_instance(model, model.placed(batch.inputs), cotangent).double().cpu()
+    return by_instance(model, batch.inputs, cotangent).double().cpu()
 
 
 def _caught(plan: Plan, batch: Batch) -> list[Part]:
     """What a pass with the fixed cotangent catches."""
     assert plan.recording is not None
     cotangent = _cotangent(plan.model, batch)
-    return next(plan.recording.passes(plan.model.placed(batch.inputs), lambda x: [cotangent.to(x)], list[Part]))
+    return next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], list[Part]))
 
 
-def _assembled(plan: Plan, parts: Sequence[Part], batch: Batch) -> Tensor:
-    """The gradients [b, parameters] that these parts are, all formed."""
-    assembly = Assembly(plan, len(batch.labels), slice(0, plan.model.size), None)
+def _add_up(plan: Plan, parts: Sequence[Part], wanted: Tensor) -> bool:
+    """Whether the parts of each parameter add up to its gradients among those wanted [b, parameters]."""
+    found: dict[int, Tensor] = {}
     for part in parts:
-        assembly.append(part)
-    return assembly.rows(torch.ones(len(batch.labels))).matrix
+        formed = part.formed().reshape(len(wanted), -1).cpu()
+        key = id(part.parameter)
+        found[key] = found[key] + formed if key in found else formed
+    for key in plan.places.keys() - found.keys():
+        found[key] = torch.zeros_like(wanted[:, plan.places[key]])
+    atol = _tolerance(wanted)
+    return all(_agree(found[key], wanted[:, place], atol) for key, place in plan.places.items())
 
 
 def _sized(plan: Plan, parts: Sequence[Part]) -> Plan:
@@ -182,7 +187,7 @@ def _cotangent(model: Classifier, batch: Batch) -> Tensor:
 def _first(plan: Plan, batch: Batch) -> Tensor:
     """The gradients of the first logit's neighbourhood: a fixed cotangent that no class is special in."""
     cotangent = _cotangent(plan.model, batch)
-    return next(plan.pulled_back(batch, lambda _: [cotangent], None)).dense()
+    return next(plan.pulled_back(batch, lambda *_: [cotangent], None)).dense()
 
 
 def _right(plan: Plan, batch: Batch, wanted: Tensor, recorded: Recording, parameter: Tensor) -> bool:
@@ -190,12 +195,16 @@ def _right(plan: Plan, batch: Batch, wanted: Tensor, recorded: Recording, parame
     place = plan.places[id(parameter)]
     draft = Plan(plan.model, plan.places, recorded)
     cotangent = _cotangent(plan.model, batch)
-    ours = next(draft.pulled_back(batch, lambda _: [cotangent], place)).dense()
+    ours = next(draft.pulled_back(batch, lambda *_: [cotangent], place)).dense()
     return _agree(ours, wanted[:, place])
 
 
-def _agree(ours: Tensor, wanted: Tensor) -> bool:
-    atol = 1e-5 * float(wanted.abs().max()) + 1e-300
+def _tolerance(wanted: Tensor) -> float:
+    return 1e-5 * float(wanted.abs().max()) + 1e-300
+
+
+def _agree(ours: Tensor, wanted: Tensor, atol: float | None = None) -> bool:
+    atol = _tolerance(wanted) if atol is None else atol
     pieces = zip(ours.split(PIECE_COLUMNS, dim=1), wanted.split(PIECE_COLUMNS, dim=1), strict=True)
     return all(torch.allclose(mine.double(), theirs.double(), 1e-3, atol) for mine, theirs in pieces)
 

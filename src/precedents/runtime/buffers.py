@@ -1,9 +1,9 @@
-"""Buffers: memory that is used again, since fresh pages cost more than the numbers written to them."""
+"""A buffer pool: memory that is used again, since fresh pages cost more than the numbers written to them."""
 
 import mmap
 from collections.abc import Sequence
 from math import prod
-from threading import RLock
+from threading import RLock, local
 from weakref import finalize
 
 import torch
@@ -12,26 +12,74 @@ from torch import Tensor
 LEAST_BYTES = 2**20  # from which on memory is worth using again
 
 
-class BufferPool:
-    """Memory that is used again: fresh pages cost more than the numbers written to them.
+class FreeBuffers:
+    """The free buffers of one thread, kept while the thread is at work with its pool.
 
-    A room is free when no tensor shows it any more. Free rooms are kept while somebody is `with` them.
+    A buffer that is freed on another thread comes back here, under the lock.
     """
 
     def __init__(self) -> None:
         self._free: list[mmap.mmap] = []
         self._users = 0
-        self._lock = RLock()
+        self._lock = RLock()  # a buffer may be freed while another is taken, even in one thread
 
-    def __enter__(self) -> None:
+    def __len__(self) -> int:
+        return len(self._free)
+
+    def enter(self) -> None:
+        """From now on free buffers are kept."""
         with self._lock:
             self._users += 1
 
-    def __exit__(self, *_: object) -> None:
+    def leave(self) -> None:
+        """Free buffers are given back when nobody needs them any more."""
         with self._lock:
-            self._users -= 1
+            self._users = max(0, self._users - 1)
             if not self._users:
                 self._free.clear()
+
+    def taken(self, size: int) -> memoryview:
+        """A buffer of at least so many bytes, for as long as anything shows its numbers."""
+        with self._lock:
+            fitting = (i for i, buffer in enumerate(self._free) if size <= len(buffer) <= 2 * size)
+            place = next(fitting, None)
+            buffer = _pages(size) if place is None else self._free.pop(place)
+        shown = memoryview(buffer)
+        finalize(shown, self._freed, buffer).atexit = False
+        return shown
+
+    def _freed(self, buffer: mmap.mmap) -> None:
+        with self._lock:
+            if self._users:
+                self._free.append(buffer)
+
+
+class _Own(local):
+    """The free buffers of the thread that asks."""
+
+    def __init__(self) -> None:
+        self.free = FreeBuffers()
+
+
+class BufferPool:
+    """Gives tensors whose memory is used again; no two threads share a buffer.
+
+    A buffer is free when no tensor shows it any more. Free ones are kept while their thread is `with` the pool.
+    """
+
+    def __init__(self) -> None:
+        self._own = _Own()
+
+    @property
+    def free(self) -> FreeBuffers:
+        """The free buffers of this thread."""
+        return self._own.free
+
+    def __enter__(self) -> None:
+        self.free.enter()
+
+    def __exit__(self, *_: object) -> None:
+        self.free.leave()
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """A tensor on the CPU whose numbers are not set."""
@@ -39,31 +87,16 @@ class BufferPool:
         size = count * dtype.itemsize
         if size < LEAST_BYTES:
             return torch.empty(*shape, dtype=dtype)
-        return torch.frombuffer(self._taken(size), dtype=dtype, count=count).reshape(*shape)
+        return torch.frombuffer(self.free.taken(size), dtype=dtype, count=count).reshape(*shape)
 
     def like(self, values: Tensor, *shape: int) -> Tensor:
-        """The same where the values are, in their precision; of their shape, unless another is given."""
+        """An empty tensor where the values are, in their precision; of their shape, unless another is given."""
         shape = shape or tuple(values.shape)
         return self.empty(shape, values.dtype) if values.device.type == "cpu" else values.new_empty(shape)
 
     def copy(self, values: Tensor) -> Tensor:
         """The values in the usual layout, as they are if they have it."""
         return values if values.is_contiguous() else self.like(values).copy_(values)
-
-    def _taken(self, size: int) -> memoryview:
-        """A room that a tensor will hold for as long as anything shows its numbers."""
-        with self._lock:
-            fitting = (i for i, room in enumerate(self._free) if size <= len(room) <= 2 * size)
-            place = next(fitting, None)
-            room = _pages(size) if place is None else self._free.pop(place)
-        shown = memoryview(room)
-        finalize(shown, self._freed, room).atexit = False
-        return shown
-
-    def _freed(self, room: mmap.mmap) -> None:
-        with self._lock:
-            if self._users:
-                self._free.append(room)
 
 
 def _pages(size: int) -> mmap.mmap:
