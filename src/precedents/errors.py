@@ -79,12 +79,3 @@ class StaleError(StoreError):
 
 class FormatError(StoreError):
     """It is no file of ours, of another version, or damaged."""
-
-
-def a(noun: str) -> str:
-    """The noun with its indefinite article, for messages: a Tensor, an int.
-
-    >>> a("list"), a("int")
-    ('a list', 'an int')
-    """
-    return f"{'an' if noun[:1].lower() in 'aeiou' and noun else 'a'} {noun}"

@@ -3,7 +3,8 @@ import pytest
 import torch
 from torch import nn
 
-from precedents.data.inputs import bare, fed, leaves, mapped, shapes, stacked, tensors
+from precedents.classifier.outputs import fed
+from precedents.data.inputs import bare, leaves, mapped, shapes, stacked, tensors
 
 NEST = {"a": torch.zeros(4, 2), "b": (torch.ones(4), torch.ones(4, 3))}
 

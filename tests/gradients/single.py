@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from precedents import Classifier, Examples
+from precedents.classifier.outputs import fed
 from precedents.data.examples import Batch
-from precedents.data.inputs import Inputs, alone, fed, leaves, mapped
+from precedents.data.inputs import Inputs, alone, leaves, mapped
 from precedents.gradients.gradients import loss_gradients, planned
 from precedents.gradients.plan import Plan
 from precedents.gradients.search import SlowGradientsWarning

@@ -6,8 +6,9 @@ from typing import Any
 
 from precedents import adapters
 from precedents.adapters._adapter import Adapter
-from precedents.errors import InputError, a
+from precedents.errors import InputError
 from precedents.registry import Registry
+from precedents.runtime.wording import a_type
 
 ADAPTERS: Registry[type[Adapter]] = Registry("adapter", adapters)
 
@@ -21,7 +22,7 @@ def adapter_of(model: Any) -> Adapter:
         f", or a model of {name.replace('_', ' ')}" for name in ADAPTERS.names() if name != "pytorch"
     )
     raise InputError(
-        f"The model is {a(type(model).__name__)}. Pass a torch.nn.Module{others}. Anything else that is "
+        f"The model is {a_type(model)}. Pass a torch.nn.Module{others}. Anything else that is "
         "computed by torch becomes one as a class with a method forward."
     )
 

@@ -1,4 +1,4 @@
-"""Where a module's output has its logits, and how they become one for each class.
+"""How a module is fed, where its output has its logits, and how they become one for each class.
 
 Modules return a tensor, or tuples, lists, dicts and objects with tensors in them. One output for two classes is
 the logit z of the second: the logits are then (0, z), whose cross entropy is the binary one of z.
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from precedents.data.inputs import Inputs, count, fed, placed, shapes
+from precedents.data.inputs import Inputs, count, mapped, shapes
 from precedents.errors import InputError, UnknownNameError
 from precedents.runtime.wording import a_type, first_line
 
@@ -34,7 +34,8 @@ class Outputs:
 
     def of(self, module: nn.Module, inputs: Inputs) -> Tensor:
         """The logits [b, classes] that the module computes; the graph is kept if gradients are enabled."""
-        return self.logits(returned(module, inputs), count(inputs))
+        b = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
+        return self.logits(returned(module, inputs), b)
 
     def logits(self, output: Any, count: int) -> Tensor:
         """The logits of so many instances, or an error that says what came instead."""
@@ -58,6 +59,24 @@ def returned(module: nn.Module, inputs: Inputs) -> Any:
             f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
             f"{first_line(error)}"
         ) from error
+
+
+def placed(module: nn.Module, inputs: Inputs) -> Inputs:
+    """The inputs on the module's device, floating point ones in the module's precision."""
+    home = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
+
+    def moved(leaf: Tensor) -> Tensor:
+        leaf = leaf.clone() if leaf.is_inference() else leaf
+        return leaf.to(home) if leaf.is_floating_point() else leaf.to(home.device)
+
+    return moved(inputs) if isinstance(inputs, Tensor) else mapped(moved, inputs)
+
+
+def fed(module: nn.Module, inputs: Inputs) -> Any:
+    """The module's output: a tuple is its positional arguments, a dict its keyword arguments."""
+    if isinstance(inputs, dict):
+        return module(**inputs)
+    return module(*inputs) if isinstance(inputs, tuple) else module(inputs)
 
 
 def outputs_of(output: Any, count: int, given: Place | None = None) -> Outputs:

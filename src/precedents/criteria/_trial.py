@@ -12,12 +12,13 @@ from precedents.adapters._subject import Subject
 from precedents.classifier.construction import Told
 from precedents.classifier.loss import Loss
 from precedents.data.examples import Examples, checked_labels
-from precedents.errors import InputError, NotApplicable, a
+from precedents.errors import InputError, NotApplicable
 from precedents.metrics.kernel import Kernel, joined, stacked
 from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
+from precedents.runtime.wording import a_type
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -141,7 +142,7 @@ class Trial:
         with torch.random.fork_rng(devices=[]):
             model = retrain(train, seed)
         if not isinstance(model, nn.Module):
-            raise InputError(f"retrain returned {a(type(model).__name__)}. Return the trained torch.nn.Module.")
+            raise InputError(f"retrain returned {a_type(model)}. Return the trained torch.nn.Module.")
         classifier = subject.classifier.another(adapter_of(model).module, train, loss)
         workspace = Workspace(subject.before(classifier, train), self.workspace.shared)
         test = self.cases.relabelled(groups[self.truth])

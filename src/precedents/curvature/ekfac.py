@@ -18,8 +18,8 @@ from torch.nn.functional import pad
 
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.clone import sharing_clone
+from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch, Examples
-from precedents.data.inputs import fed, placed
 from precedents.gradients.factors import Outer
 from precedents.gradients.gradients import planned
 from precedents.gradients.plan import PASS_NUMBERS

@@ -6,7 +6,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 Inputs: TypeAlias = Tensor | tuple["Inputs", ...] | dict[str, "Inputs"]
 Nest = TypeVar("Nest")  # Inputs, or what a layer receives and returns: lists and other values as well
@@ -102,21 +102,3 @@ def _together(function: Callable[[Any], Tensor], nests: Sequence[Any]) -> Inputs
     if isinstance(first, tuple):
         return tuple(_together(function, parts) for parts in zip(*nests, strict=True))
     return function(nests)
-
-
-def placed(module: nn.Module, inputs: Inputs) -> Inputs:
-    """The inputs on the module's device, floating point ones in the module's precision."""
-    home = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
-
-    def moved(leaf: Tensor) -> Tensor:
-        leaf = leaf.clone() if leaf.is_inference() else leaf
-        return leaf.to(home) if leaf.is_floating_point() else leaf.to(home.device)
-
-    return mapped(moved, inputs)
-
-
-def fed(module: nn.Module, inputs: Inputs) -> Any:
-    """The module's output: a tuple is its positional arguments, a dict its keyword arguments."""
-    if isinstance(inputs, dict):
-        return module(**inputs)
-    return module(*inputs) if isinstance(inputs, tuple) else module(inputs)

@@ -4,7 +4,7 @@ Inner products of factored gradients need no forming: that of two outer products
 inner products of their factors, and rows of a table that only one of two instances has used add nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from precedents.errors import InputError
 from precedents.runtime.buffers import BUFFERS
 
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
@@ -249,3 +250,43 @@ def positions(values: Tensor) -> Tensor:
 def trainable(parameter: Tensor | None) -> bool:
     """Whether the parameter is there and counts."""
     return parameter is not None and parameter.requires_grad
+
+
+class Assembly:
+    """Gradients of b instances, put to their places as they come; what stays factored is set aside.
+
+    `targets` has, by the parameter's id, the columns of the matrix [b, columns] and which part of its gradients
+    they are; `every` has the ids of all parameters.
+    """
+
+    def __init__(
+        self, matrix: Tensor, targets: Mapping[int, tuple[slice, slice]], every: Iterable[int]
+    ) -> None:
+        self.matrix, self.targets, self.b = matrix, targets, len(matrix)
+        self.factors: dict[int, list[Part]] = {key: [] for key in every if key not in targets}
+        self.filled: set[int] = set()
+
+    def append(self, part: Part) -> None:
+        """Puts the gradients of one parameter to their place; what comes later is added."""
+        if len(part) != self.b:
+            raise InputError("A layer received the instances along another axis than the first in this batch.")
+        key = id(part.parameter)
+        if key in self.factors:
+            self.factors[key].append(part)
+            return
+        place, own = self.targets[key]
+        target = self.matrix[:, place]
+        if key in self.filled:
+            target += part.formed().reshape(self.b, -1)[:, own].to(target.device)
+        elif target.shape[1] == part.parameter.numel():
+            part.form(target)
+        elif target.shape[1]:
+            target.copy_(part.formed().reshape(self.b, -1)[:, own])
+        self.filled.add(key)
+
+    def complete(self) -> Mapping[int, list[Part]]:
+        """Fills in zeros where the loss does not depend on a parameter; gives what was set aside, by id."""
+        for key, (place, _) in self.targets.items():
+            if key not in self.filled:
+                self.matrix[:, place] = 0
+        return self.factors

@@ -9,7 +9,7 @@ from torch.func import functional_call, vjp, vmap
 from precedents.classifier.classifier import Classifier
 from precedents.data.inputs import Inputs, alone, leaves, mapped
 from precedents.gradients.factors import Dense, Part
-from precedents.gradients.recording import Backs, Call
+from precedents.gradients.recording import Backs, LayerCall
 
 
 def by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ def flat(grads: Sequence[Tensor]) -> Tensor:
     return torch.cat([grad.to_dense().flatten() for grad in grads])
 
 
-def module_by_vmap(module: nn.Module, left: Sequence[str], call: Call, backs: Backs) -> Iterator[Part]:
+def module_by_vmap(module: nn.Module, left: Sequence[str], call: LayerCall, backs: Backs) -> Iterator[Part]:
     """The gradients of some of a module's own parameters by vmap over its own products, else one by one."""
     b, given = call.instances, (call.args, call.kwargs)
     outputs = [value for value in leaves(call.output) if value.requires_grad]

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
-from precedents.data.inputs import placed
-from precedents.errors import InputError
-from precedents.gradients.factors import Lookup, Outer, Part
+from precedents.gradients.factors import Assembly, Lookup, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.recording import Recording
 from precedents.gradients.rows import Rows
@@ -87,9 +86,9 @@ class Plan:
             return units
 
         if self.recording is not None:
-            assembly = partial(Assembly, self, len(batch.labels), columns, into)
-            for i, assembled in enumerate(self.recording.passes(batch.inputs, made, assembly)):
-                yield assembled.rows(lengths[i])
+            sink = partial(self.assembly, len(batch.labels), columns, into)
+            for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
+                yield self._rows(assembled, lengths[i])
             return
         inputs = placed(self.model.module, batch.inputs)
         with torch.no_grad():
@@ -100,45 +99,20 @@ class Plan:
             matrix = matrix if columns is None else matrix[:, columns]
             yield Rows(matrix if into is None else into.copy_(matrix), length)
 
-
-class Assembly:
-    """Gradients of b instances, put to their places as they come; what stays factored is set aside."""
-
-    def __init__(self, plan: Plan, b: int, columns: slice | None, into: Tensor | None) -> None:
-        self.plan, self.b = plan, b
+    def assembly(self, b: int, columns: slice | None, into: Tensor | None = None) -> Assembly:
+        """Where the gradients of b instances are put as they come; formed `into` a matrix, if one is given."""
         if into is None:
-            into = torch.empty(b, plan.width(columns), dtype=next(iter(plan.model.parameters.values())).dtype)
-        self.matrix = into
-        self.targets = plan.targets(columns)
-        self.factors: dict[int, list[Part]] = {key: [] for key in plan.places if key not in self.targets}
-        self.filled: set[int] = set()
+            into = torch.empty(b, self.width(columns), dtype=next(iter(self.model.parameters.values())).dtype)
+        return Assembly(into, self.targets(columns), self.places)
 
-    def append(self, part: Part) -> None:
-        """The gradients of one parameter; what comes later is added."""
-        if len(part) != self.b:
-            raise InputError("A layer received the instances along another axis than the first in this batch.")
-        key = id(part.parameter)
-        if key in self.factors:
-            self.factors[key].append(part)
-            return
-        place, own = self.targets[key]
-        target = self.matrix[:, place]
-        if key in self.filled:
-            target += part.formed().reshape(self.b, -1)[:, own].to(target.device)
-        elif target.shape[1] == part.parameter.numel():
-            part.form(target)
-        elif target.shape[1]:
-            target.copy_(part.formed().reshape(self.b, -1)[:, own])
-        self.filled.add(key)
-
-    def rows(self, lengths: Tensor) -> Rows:
-        """All of them; zero where the loss does not depend on a parameter."""
-        for key, (place, _) in self.targets.items():
-            if key not in self.filled:
-                self.matrix[:, place] = 0
-        parameters = {id(parameter): parameter for parameter in self.plan.model.parameters.values()}
+    def _rows(self, assembled: Assembly, lengths: Tensor) -> Rows:
+        """The gradients that were put together, with their lengths."""
         factors = []
-        for key, parts in self.factors.items():
-            whole = self.plan.factored[key].summed(cast("Any", parts), parameters[key], self.b)
-            factors.append((self.plan.places[key], whole.changed(Tensor.cpu)))
-        return Rows(self.matrix, lengths, tuple(factors))
+        for key, parts in assembled.complete().items():
+            whole = self.factored[key].summed(cast("Any", parts), self._parameters[key], assembled.b)
+            factors.append((self.places[key], whole.changed(Tensor.cpu)))
+        return Rows(assembled.matrix, lengths, tuple(factors))
+
+    @cached_property
+    def _parameters(self) -> dict[int, Tensor]:
+        return {id(parameter): parameter for parameter in self.model.parameters.values()}

@@ -13,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from precedents.classifier.outputs import Outputs
-from precedents.data.inputs import Inputs, count, fed, placed
+from precedents.classifier.outputs import Outputs, fed, placed
+from precedents.data.inputs import Inputs, count, leaves, mapped
+from precedents.errors import InputError
 from precedents.gradients.factors import Part
+from precedents.runtime.wording import a_type
 
 Backs = Sequence[Tensor | None]  # the gradients that came back, one for each output; None is zero
 
@@ -31,7 +33,7 @@ S = TypeVar("S", bound=Sink)
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class LayerCall:
     """One call of a layer in a recorded pass."""
 
     instances: int  # b, how many instances the pass has
@@ -135,6 +137,56 @@ def _own(output: Tensor) -> Tensor:
     return base if whole and base.is_contiguous() and output.is_contiguous() else output  # type: ignore[union-attr, return-value]
 
 
+def hook(module: nn.Module, recorder: Recorder, parts: Callable[[LayerCall, Any], Iterable[Part]]) -> None:
+    """Makes the recorder catch what comes back to a module's outputs; `parts` makes the gradients of it."""
+
+    def caught(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        tensors = list(leaves((args, kwargs)))
+        received = [(value, value._version) for value in tensors]
+        call = LayerCall(recorder.instances, args, kwargs, output)
+
+        def made(backs: Backs) -> Iterable[Part]:
+            if any(value._version != version for value, version in received):
+                raise InputError(
+                    f"What {a_type(module)} received was changed in place after it was used. "
+                    "Use the operation that is not in place."
+                )
+            return parts(call, backs)
+
+        recorder.catch(list(leaves(output)), made, tensors)
+
+    module.register_forward_hook(caught, prepend=True, with_kwargs=True)
+
+
+@dataclass(eq=False)
+class ByRule:
+    """The gradients of a layer by its rule, which has the instances along the first axis.
+
+    A layer that has them along the second, as recurrent and attention layers do unless told otherwise, is known
+    by what first comes back to it; that this was read rightly is tried like everything else.
+    """
+
+    parts: Callable[..., Iterator[Part]]  # of the rule
+    module: nn.Module
+    second: bool | None = None
+
+    def __call__(self, call: LayerCall, backs: list[Tensor]) -> Iterator[Part]:
+        """From the gradient of its output and what it received."""
+        back, b = backs[0], call.instances
+        if self.second is None:
+            self.second = len(back) != b and back.ndim > 1 and back.shape[1] == b
+        ordered = partial(_first, b) if self.second else Tensor.detach
+        received = (back, *call.args, *call.kwargs.values())
+        given = [ordered(x) if isinstance(x, Tensor) else mapped(ordered, x) for x in received]
+        return self.parts(self.module, *given)
+
+
+def _first(b: int, values: Tensor) -> Tensor:
+    """With the second axis first, if that is the instances'."""
+    values = values.detach()
+    return values.transpose(0, 1) if values.ndim > 1 and values.shape[1] == b else values
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """A clone of the model's module that records its passes."""
@@ -152,7 +204,7 @@ class Recording:
         """A sink with the gradients for each cotangent [b, c] of the logits, from one forward pass."""
         with self.lock:
             running = self.recorder.running = Pass()
-            b = self.recorder.instances = count(inputs)
+            b = self.recorder.instances = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
             try:
                 with torch.inference_mode(mode=False), torch.enable_grad():
                     logits = self.outputs.logits(fed(self.clone, placed(self.clone, inputs)), b)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch
-from precedents.data.inputs import count, fed, placed
+from precedents.data.inputs import count
 from precedents.errors import InputError, PrecedentsError
 from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance, flat

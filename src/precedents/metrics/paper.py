@@ -26,5 +26,5 @@ def metric(wanted: str | Metric) -> Metric:
 
 def name_of(wanted: Metric) -> str:
     """The paper's name of a metric, else its textual form."""
-    form = str(wanted)
-    return _NAMES.get(form, form)
+    known = next((name for name, metric in METRICS.items() if metric is wanted), None)
+    return known or _NAMES.get(str(wanted), str(wanted))

@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 
 from precedents import __version__
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.outputs import fed
 from precedents.data.examples import Examples
-from precedents.data.inputs import fed
 from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import whole
 from precedents.runtime.cost import Estimate, elapsed

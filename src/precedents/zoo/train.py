@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
 from precedents.classifier.memory_format import store
+from precedents.classifier.outputs import fed
 from precedents.data.examples import Examples
-from precedents.data.inputs import Inputs, fed
+from precedents.data.inputs import Inputs
 from precedents.runtime.progress import tracked
 from precedents.zoo.checkpoint import Checkpoint
 
