@@ -14,7 +14,7 @@ from precedents.classifier.memory_format import laid_out
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
 from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
 from precedents.data.examples import Examples, checked_range
-from precedents.data.inputs import Inputs, alone, count
+from precedents.data.inputs import Inputs, alone
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError
 from precedents.runtime.budget import Budget
@@ -50,9 +50,10 @@ class Construction:
     def made(self, kind: type["Classifier"], module: nn.Module, train: Examples) -> "Classifier":
         """The classifier of this module; a module that is none is refused."""
         copy = _copy(_accepted(module)).eval()
-        sample = train.take(train.largest).inputs
+        batch = train.take(train.largest)
+        sample, b = batch.inputs, len(batch.labels)
         budget = Budget.of(self.memory)
-        look = self._first_look(copy, sample)
+        look = self._first_look(copy, sample, b)
         head = look.head
         logits = laid_out(copy, partial(look.outputs.of, copy, sample), look.logits)
         model = kind(
@@ -66,7 +67,7 @@ class Construction:
             head=head,
             loss=loss_of(self.loss, look.outputs, logits),
             outputs=look.outputs,
-            activations=look.trace.numbers // count(sample),
+            activations=look.trace.numbers // b,
         )
         if self.loss is None:
             _refuse_probabilities(model, logits, train)
@@ -76,17 +77,17 @@ class Construction:
         return model
 
     @torch.no_grad()
-    def _first_look(self, module: nn.Module, sample: Inputs) -> "FirstLook":
+    def _first_look(self, module: nn.Module, sample: Inputs, b: int) -> "FirstLook":
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
         with torch.random.fork_rng(devices=[]):
-            output, b = returned(module, sample), count(sample)
+            output, singles = returned(module, sample), [alone(sample, i) for i in range(b)]
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
             again, trace = traced(module, partial(outputs.of, module, sample))
             if not _are_equal(logits, again):  # torch's encoder layers compute otherwise while they are watched
                 again = outputs.of(module, sample)
             try:
-                single = torch.cat([outputs.of(module, alone(sample, i)) for i in range(b)])
+                single = torch.cat([outputs.of(module, each) for each in singles])
             except InputError:  # together they could be computed
                 single = logits + 1
         _refuse_randomness(logits, again)

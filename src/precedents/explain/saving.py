@@ -26,7 +26,7 @@ from precedents.data.examples import Examples, fingerprint
 from precedents.errors import BudgetError, FormatError, InputError, StaleError, StoreError
 from precedents.gradients.rows import Rows
 from precedents.metrics.relevance import Relevance
-from precedents.metrics.vectors import Holding
+from precedents.metrics.vectors import Holding, Vectors
 from precedents.runtime.atomic import whole
 from precedents.runtime.budget import readable
 from precedents.runtime.serialize import UnwritableError, read, written
@@ -68,7 +68,7 @@ def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> N
             model=workspace.classifier.fingerprint(),
             weights=_weights(workspace.classifier),
             inverse=_item(inverse, known, files),
-            sample=_item(vectors.sample, known, files),
+            sample=_item(_sample(vectors), known, files),
             holdings={each.slot.name: _items(each, known, files) for each in inverse.holdings(vectors)},
             files=files.known,
         )
@@ -137,7 +137,7 @@ class Saved:
         with _damage(self.folder):
             self._refuse(list(self._differences(relevance, marks)))
             known, manifest = _known(relevance), self.manifest
-            if manifest.sample is None or not _alike(vectors.sample, self.value(manifest.sample, known)):
+            if manifest.sample is None or not _alike(_sample(vectors), self.value(manifest.sample, known)):
                 self._refuse(["the features of the first instance, so pass the same hidden and vectorise"])
             if manifest.inverse is not None:
                 fitted = self.value(manifest.inverse, known)
@@ -193,6 +193,12 @@ class SavedBlocks(Sequence[Any]):
             with _damage(self.saved.folder):
                 self._read[place] = self.saved.value(self.items[place], self.known)
         return self._read[place]
+
+
+def _sample(vectors: Vectors) -> Rows:
+    """The vector of one instance, the largest where they differ."""
+    train = vectors.workspace.train
+    return next(vectors.rows(train.selected(train.largest[:1])))[1]
 
 
 def _known(relevance: Relevance) -> dict[str, Any]:

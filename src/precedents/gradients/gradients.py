@@ -49,6 +49,13 @@ def _residuals(loss: Loss, logits: Tensor, labels: Tensor) -> list[Tensor]:
     return [loss.residuals(logits, labels)]
 
 
+@torch.inference_mode(mode=False)
+def row_size(model: Classifier) -> tuple[int, int, int]:
+    """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do."""
+    plan, first = planned(model), next(iter(model.parameters.values()))
+    return model.size, first.element_size(), plan.stored or model.size
+
+
 def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
     """Rows [b, parameters], float64, whose squares sum to the instances' Gauss-Newton matrix."""
     plan = planned(model)

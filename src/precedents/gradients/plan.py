@@ -35,6 +35,7 @@ class Plan:
     factored: Mapping[int, type[Outer | Lookup]] = field(default_factory=dict)  # what is not formed, by id
     volume: float = PASS_NUMBERS / 64  # numbers that come back to the layers for one instance,
     in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
+    stored: int = 0  # how many numbers of a gradient are stored, of the largest instances; none known: all
 
     @property
     def size(self) -> int:

@@ -5,6 +5,7 @@ Every plan is tried against plain autograd on the first instances before it is u
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -33,7 +34,8 @@ class SlowGradientsWarning(UserWarning):
 
 def searched(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
-    batch = Batch(model.sample, torch.zeros(count(model.sample), dtype=torch.long), (0, 1))
+    labels = torch.zeros(count(model.sample), dtype=torch.long)
+    batch = Batch(model.sample, labels, range(len(labels)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is only tried
         plan = _by_rules(model, batch)
@@ -79,7 +81,7 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
 @torch.enable_grad()
 def _folded(model: Classifier, batch: Batch) -> tuple[nn.Module | None, Tensor]:
     """A clone with what can be folded, if that changes nothing; and its logits, or the model's own."""
-    logits, pairs = foldable(model.module, partial(model.logits, batch.inputs))
+    logits, pairs = foldable(model.module, partial(model.outputs.of, model.module, batch.inputs))
     if pairs:
         clone = folded(model.module, pairs)
         again = fed(clone, placed(clone, batch.inputs))
@@ -170,14 +172,17 @@ def _sized(plan: Plan, parts: Sequence[Part]) -> Plan:
     """With what stays factored, and with as many instances per pass as the layers' sizes suggest."""
     assert plan.recording is not None
     keys = [id(part.parameter) for part in parts]
-    factored = {
-        key: type(part)
+    factors = {
+        key: part
         for key, part in zip(keys, parts, strict=True)
         if isinstance(part, (Outer, Lookup)) and part.is_cheaper and keys.count(key) == 1
     }
     seen = plan.recording.recorder
     volume, in_cache = seen.volume / seen.instances, seen.in_cache / seen.instances
-    return Plan(plan.model, plan.places, plan.recording, factored=factored, volume=volume, in_cache=in_cache)
+    stored = sum(part.stored for part in factors.values())
+    stored += sum(place.stop - place.start for key, place in plan.places.items() if key not in factors)
+    factored = {key: type(part) for key, part in factors.items()}
+    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=stored)
 
 
 def _cotangent(model: Classifier, batch: Batch) -> Tensor:

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch, Examples, InMemory
+from precedents.gradients.gradients import row_size
 from precedents.gradients.rows import Rows, joined
+from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
@@ -21,7 +23,7 @@ T = TypeVar("T")
 
 Block = tuple[range, Rows]  # consecutive instances and their vectors
 
-SAMPLE: Slot[Rows] = Slot("vector of one instance")
+SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers that are stored")
 ROWS: Slot[Sequence[Block]] = Slot("vectors of the training set", large=True)
 SQUARES: Slot[Tensor] = Slot("squared lengths [n] of the training set's vectors")
 
@@ -47,7 +49,6 @@ class Vectors:
 
     workspace: Workspace
     features: Features
-    sample: Rows  # the vector of one instance, the largest where they differ
     width: int  # the length d of a vector
     itemsize: int  # the bytes of a number
     row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
@@ -56,13 +57,15 @@ class Vectors:
     def of(cls, workspace: Workspace, features: Features) -> "Vectors":
         """Looks at one instance; features that have no meaning for the model fail here."""
 
-        def made() -> Rows:
+        def made() -> tuple[int, int, int]:
             subject = workspace.subject
-            return Rows.of(features(subject.classifier, subject.train.take(subject.train.largest[:1])))
+            if features is gradient:  # whose plan knows it
+                return row_size(subject.classifier)
+            row = Rows.of(features(subject.classifier, subject.train.take(subject.train.largest[:1])))
+            return row.width, row.matrix.element_size(), row.stored
 
-        sample = workspace.cache.once(SAMPLE.at(features), made)
-        itemsize = sample.matrix.element_size()
-        return cls(workspace, features, sample, sample.width, itemsize, itemsize * sample.stored)
+        width, itemsize, stored = workspace.cache.once(SIZE.at(features), made)
+        return cls(workspace, features, width, itemsize, itemsize * stored)
 
     def __len__(self) -> int:
         """How many training instances there are."""
