@@ -50,13 +50,14 @@ def _trained(model: Classifier) -> tuple[bool, bool]:
 def _units(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
     """Residuals [n, c] and features [n, d], each of length one."""
     weight, bias = _trained(model)
+    first = 1 if model.outputs.form != "logits" else 0  # one output for two classes is the second logit
     rs, hs = [], []
     for start in range(0, len(batch.labels), model.at_once):
         piece = batch.between(start, start + model.at_once)
         features, logits = model.head_input(piece)
         one = torch.ones(len(features), 1, dtype=torch.double)
         residuals = model.loss.residuals(logits, piece.labels)
-        rs.append(_unit(residuals[:, 1:] if model.outputs.single else residuals))
+        rs.append(_unit(residuals[:, first:]))
         hs.append(_unit(torch.cat([features] * weight + [one] * bias, dim=1)))
     return torch.cat(rs), torch.cat(hs)
 

@@ -88,9 +88,10 @@ class Vectors:
         Of a set that is streamed, which is dear to read, the first are kept as far as there is room.
         """
         workspace, slot = self.workspace, ROWS.at(self.features)
-        train, size = workspace.subject.train, self.row_bytes * len(self)
-        room = workspace.room if again else 0
-        room = room if train.streamed or size <= room else 0
+        train = workspace.subject.train
+        size, streamed = self.row_bytes * len(train), train.streamed
+        room = workspace.subject.classifier.budget.kept(streamed) if again else 0
+        room = room if streamed or size <= room else 0
         if room:
             workspace.holding(slot, min(size, room))
 

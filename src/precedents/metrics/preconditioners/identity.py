@@ -12,6 +12,8 @@ from precedents.metrics.vectors import SQUARES, Question, Vectors
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cost import Cost
 
+NOTHING = Cost()
+
 
 @dataclass(frozen=True)
 class Identity(Preconditioner):
@@ -30,7 +32,7 @@ class Identity(Preconditioner):
 
     def cost(self, vectors: Vectors, m: int) -> Cost:  # noqa: ARG002
         """Nothing."""
-        return Cost()
+        return NOTHING
 
 
 @dataclass(frozen=True)
