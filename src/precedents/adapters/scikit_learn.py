@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from precedents.adapters._adapter import Reading
 from precedents.adapters._containers import Frame, Matrix, Rows, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
-from precedents.data.examples import Examples
+from precedents.data.examples import Examples, Source
 from precedents.errors import InputError
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
@@ -61,7 +61,7 @@ def scikit_learn(model: Any) -> Reading | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class Features(Source):
     """Transformed instances; sparse ones are made dense when they are read."""
 
     matrix: Any  # [n, d], an array or a sparse matrix

@@ -64,7 +64,7 @@ class _Own(local):
 class BufferPool:
     """Gives tensors whose memory is used again; no two threads share a buffer.
 
-    A buffer is free when no tensor shows it any more. Free buffers are kept while their thread is `with` the pool.
+    A buffer is free when no tensor shows it any more. Free ones are kept while their thread is `with` the pool.
     """
 
     def __init__(self) -> None:
