@@ -1,7 +1,6 @@
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -205,39 +204,3 @@ print("matplotlib.pyplot" in sys.modules)
 
 def test_drawing_does_not_touch_the_global_state_of_matplotlib() -> None:
     assert run(sys.executable, "-c", PLOT).strip() == "False"
-
-
-USE = """
-import torch
-from precedents import SIMILARITIES, Explainer
-torch.manual_seed(0)
-x, y = torch.rand(6, 3), torch.arange(6) % 2
-explainer = Explainer(torch.nn.Linear(3, 2), (x, y), "tanimoto:gradient")
-assert torch.allclose(explainer.scores(x, labels=y).diagonal(), torch.ones(6, dtype=torch.double))
-print("tanimoto" in SIMILARITIES.names(), repr(explainer))
-"""
-
-
-@pytest.fixture(scope="module")
-def extended(tmp_path_factory) -> Path:
-    """A copy of the package with one more file, which CONTRIBUTING.md has whole."""
-    folder = tmp_path_factory.mktemp("extended")
-    shutil.copytree(PACKAGE, folder / "precedents", ignore=shutil.ignore_patterns("__pycache__"))
-    recipe = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    whole = recipe.partition("```python\n")[2].partition("```")[0]
-    (folder / "precedents" / "similarities" / "tanimoto.py").write_text(whole)
-    return folder
-
-
-def test_a_similarity_is_added_by_one_file(extended) -> None:
-    said = run(sys.executable, "-c", USE, path=extended)
-    assert said.strip() == "True Explainer(tanimoto:gradient, 6 training instances)"
-
-
-def test_an_added_similarity_is_held_to_the_contracts(extended) -> None:
-    contract = str(TESTS / "contracts" / "test_similarities.py")
-    said = run(
-        sys.executable, "-m", "pytest", contract, "-k", "tanimoto", "-p", "no:cacheprovider", path=extended
-    )
-    passed = int(said.split(" passed")[0].split()[-1])
-    assert passed > 15

@@ -129,7 +129,7 @@ def extended(tmp_path_factory) -> Path:
     shutil.copytree(PACKAGE, folder / "precedents", ignore=shutil.ignore_patterns("__pycache__"))
     recipe = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### A layer rule")[2]
     whole = recipe.partition("```python\n")[2].partition("```")[0]
-    (folder / "precedents" / "gradients" / "layers" / "affine.py").write_text(whole)
+    (folder / "precedents" / "gradients" / "layers" / "scale.py").write_text(whole)
     return folder
 
 
@@ -148,9 +148,9 @@ import torch
 from torch import nn
 from precedents import Classifier, Examples, Explainer
 from precedents.gradients.gradients import planned
-from precedents.gradients.layers.affine import Affine
+from precedents.gradients.layers.scale import Scale
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 3), Affine(3), nn.Tanh(), nn.Linear(3, 2))
+model = nn.Sequential(nn.Linear(4, 3), Scale(3), nn.Tanh(), nn.Linear(3, 2))
 train = Examples.of((torch.randn(8, 4), torch.arange(8) % 2))
 Explainer(model, train).explain(torch.randn(4))
 recording = planned(Classifier.of(model, train)).recording
@@ -164,7 +164,5 @@ def test_a_layer_with_parameters_of_other_names_is_added_by_one_file(extended) -
 
 def test_an_added_rule_is_held_to_the_contracts(extended) -> None:
     contract = str(Path(__file__))
-    said = run(
-        sys.executable, "-m", "pytest", contract, "-k", "affine", "-p", "no:cacheprovider", path=extended
-    )
+    said = run(sys.executable, "-m", "pytest", contract, "-k", "scale", "-p", "no:cacheprovider", path=extended)
     assert int(said.split(" passed")[0].split()[-1]) == 8

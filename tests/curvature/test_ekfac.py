@@ -496,7 +496,7 @@ def test_in_float32_the_numbers_are_those_of_float64_however_small_gradients_are
             assert ours.dtype == torch.double
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-3 * float(theirs.abs().max()))
     inverse = ekfac.fit(gradients_of(narrow))
-    rows = loss_gradients(narrow.model, narrow.train.take(range(40)))
+    rows = loss_gradients(narrow.classifier, narrow.train.take(range(40)))
     tiny = replace(rows, scale=rows.scale * 1e-40)
     for one, other in ((rows, tiny), (tiny, rows)):
         assert float(inverse.basis.squares(one).sum()) > 0

@@ -3,8 +3,7 @@ import torch
 from spaces import gradients_of, workspace_of
 
 from precedents import Classifier, Examples, InputError
-from precedents.classifier.loss import CrossEntropy
-from precedents.curvature.gram import fisher_factor, fisher_matrix, gradient_gram
+from precedents.curvature.gram import gradient_gram
 from precedents.gradients.gradients import loss_gradients
 from precedents.metrics.vectors import Question
 
@@ -35,23 +34,6 @@ def test_gram_that_cannot_fit_is_refused_before_work(model, train) -> None:
     small, examples = world(model, train, memory=1000)
     with pytest.raises(InputError, match=r"Gram matrix of .* needs .* budget"):
         gradient_gram(small, examples)
-
-
-def test_roots_sum_to_the_covariance_of_the_softmax() -> None:
-    logits = torch.tensor([[0.0, 1.0, -2.0, 0.5], [30.0, -30.0, 0.0, 1.0], [0.0, 0.0, 0.0, 800.0]]).double()
-    p = logits.softmax(dim=1)
-    wanted = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    columns = CrossEntropy().roots(logits, torch.zeros(len(logits), dtype=torch.long))
-    assert len(columns) == 3
-    torch.testing.assert_close(
-        sum(c[:, :, None] * c[:, None, :] for c in columns), wanted, rtol=1e-12, atol=1e-15
-    )
-
-
-def test_fisher_matrix_is_made_of_its_factor(model, train) -> None:
-    classifier, examples = world(model, train)
-    rows = fisher_factor(classifier, examples)
-    torch.testing.assert_close(fisher_matrix(classifier, examples), rows.T @ rows / len(examples))
 
 
 def test_dual_kernels_equal_solving_row_by_row(model, train, test) -> None:

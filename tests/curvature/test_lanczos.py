@@ -103,7 +103,7 @@ def test_a_product_is_the_dense_hessian_times_the_vector(make, train) -> None:
 def test_a_product_is_the_same_in_batches(model, train, classifier, examples) -> None:
     little = evidence_of(model, train, memory="40 KB")
     vectors = normal(2, 89)
-    ours = hessian_product(little.model, little.train, vectors)
+    ours = hessian_product(little.classifier, little.train, vectors)
     torch.testing.assert_close(ours, hessian_product(classifier, examples, vectors), rtol=1e-10, atol=1e-12)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gradients.single import B, agree, normal, one_at_a_time, ruled, stirred, world
 from precedents import Classifier, InputError
-from precedents.gradients.gradients import loss_gradients
+from precedents.gradients.gradients import loss_gradients, planned
 
 
 def small() -> nn.Module:
@@ -194,6 +194,31 @@ def test_a_received_input_that_is_changed_is_refused() -> None:
     examples, batch = world(normal(B, 4))
     model = Classifier.of(stirred(Spoils()), examples)
     with pytest.raises((InputError, RuntimeError), match=r"in ?place"):
+        loss_gradients(model, batch)
+
+
+class SpoilsLarge(nn.Module):
+    """Clips in place what a layer received, where it is large; autograd has saved a copy and says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(12, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.transpose(1, 2) * 1  # not contiguous
+        y = self.body(x)
+        if bool((x > 1).any()):
+            x.clamp_(max=1)
+        return self.head((x * y).flatten(1))
+
+
+def test_a_received_input_that_is_changed_after_the_trial_is_refused() -> None:
+    inputs = torch.rand(B, 4, 3).double()
+    inputs[-1] = 5.0
+    examples, batch = world(inputs)
+    model = Classifier.of(stirred(SpoilsLarge()), examples)
+    assert planned(model).recording.uncovered == ()
+    with pytest.raises(InputError, match=r"What a Linear received was changed in place after it was used"):
         loss_gradients(model, batch)
 
 

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
-from precedents.data.examples import Examples
+from precedents.data.examples import Examples, Source
 from precedents.errors import InputError
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
@@ -40,7 +40,7 @@ UNDERFLOW = -700.0  # logits of one-vs-rest for which scikit-learn's own probabi
 
 
 @dataclass(frozen=True, eq=False)
-class Transformed:
+class Transformed(Source):
     """Transformed instances; sparse ones are made dense when they are read."""
 
     matrix: Any  # [n, d], an array or a sparse matrix

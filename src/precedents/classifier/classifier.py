@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from precedents.classifier.construction import Told
 
 Vectorise = Callable[[Inputs], Tensor]
-FORWARD_INSTANCES = 512  # instances that go forward at once, at most,
-FORWARD_BYTES = 2**28  # and bytes that their layers return
+FORWARD_INSTANCES = 512  # that go forward at once, at most,
+FORWARD_BYTES = 2**28  # that their layers return
 
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
 

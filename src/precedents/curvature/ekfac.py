@@ -9,6 +9,7 @@ in it is computed, not assumed: the second moments of the gradients in the basis
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -27,7 +28,7 @@ from precedents.gradients.rows import Rows
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.progress import tracked
 
-Layer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
+KroneckerLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +151,10 @@ def _with_ones(values: Tensor) -> Tensor:
 
 
 @dataclass(eq=False)
-class Factors:
+class LayerMoments:
     """The two second moments of one layer, summed so far."""
 
-    layer: Layer
+    layer: KroneckerLayer
     received: Tensor = field(init=False)  # A [j, j]
     returned: Tensor = field(init=False)  # S [o, o]
     positions: int = 0  # how many instances and positions there were
@@ -183,61 +184,75 @@ class Factors:
         return self.received / self.positions, self.returned / self.positions
 
 
-def kronecker_factors(model: Classifier, train: Examples) -> dict[str, Factors]:
-    """A and S of every layer that has them, by name; the expectation over the model's labels is exact.
+class _Moments:
+    """Sums up the moments of the layers of a clone while batches go through it, forward and back."""
 
-    Layers are Linear and convolutions without groups whose trainable weight nobody shares. One that is
-    called several times adds up its calls; one that is never called is left out.
-    """
-    clone = sharing_clone(model.module)
-    factors = {name: Factors(layer) for name, layer in _layers(clone)}
-    count = sum(f.received.numel() + f.returned.numel() for f in factors.values())
-    model.budget.required(
-        3 * FLOAT64 * count, "EK-FAC", "Use a Fisher metric, which needs no matrix of a layer's width."
-    )
-    caught: list[tuple[Factors, GradientEdge]] = []
-    mask: Tensor | None = None  # [b, t] of the batch, where there is one
+    def __init__(self, model: Classifier) -> None:
+        self.model, self.clone = model, sharing_clone(model.module)
+        self.layers = {name: LayerMoments(layer) for name, layer in _layers(self.clone)}
+        self.caught: list[tuple[LayerMoments, GradientEdge]] = []
+        self.mask: Tensor | None = None  # [b, t] of the batch, where there is one
+        for moments in self.layers.values():
+            hook = partial(self._note, moments)
+            moments.layer.register_forward_hook(hook, prepend=True, with_kwargs=True)
 
-    def watch(factor: Factors) -> None:
-        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-            if output.requires_grad:
-                received = args[0] if args else kwargs["input"]
-                padded = mask is not None and received.shape[:2] == mask.shape
-                factor.add_received(received[mask != 0] if padded else received)
-                caught.append((factor, get_gradient_edge(output)))
+    def _note(
+        self, moments: LayerMoments, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor
+    ) -> None:
+        """What one call of a layer receives, and where its output is in the graph."""
+        if output.requires_grad:
+            received = args[0] if args else kwargs["input"]
+            padded = self.mask is not None and received.shape[:2] == self.mask.shape
+            moments.add_received(received[self.mask != 0] if padded else received)
+            self.caught.append((moments, get_gradient_edge(output)))
 
-        factor.layer.register_forward_hook(hook, prepend=True, with_kwargs=True)
-
-    for factor in factors.values():
-        watch(factor)
-    for batch in _batches(train, planned(model).size, "EK-FAC factors"):
-        caught.clear()
-        inputs = placed(model.module, batch.inputs)
-        mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None  # type: ignore[assignment]
+    def add(self, batch: Batch) -> None:
+        """Goes forward once, and back from each root of the loss's second derivatives."""
+        self.caught.clear()
+        inputs = placed(self.clone, batch.inputs)
+        self.mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None  # type: ignore[assignment]
         with torch.enable_grad():
-            logits = model.outputs.logits(fed(clone, inputs), len(batch.labels))
-        edges = [edge for _, edge in caught]
-        for cotangent in model.loss.roots(model.checked_logits(logits.detach(), batch.indices), batch.labels):
+            logits = self.model.outputs.logits(fed(self.clone, inputs), len(batch.labels))
+        known = self.model.checked_logits(logits.detach(), batch.indices)
+        edges = [edge for _, edge in self.caught]
+        for cotangent in self.model.loss.roots(known, batch.labels):
             largest = float(cotangent.abs().max())
             if largest == 0 or not edges:
                 continue
             unit = (cotangent / largest).to(logits)  # so that float32 keeps its digits
             backs = torch.autograd.grad(logits, edges, unit, retain_graph=True, allow_unused=True)
-            for (factor, _), back in zip(caught, backs, strict=True):
+            for (moments, _), back in zip(self.caught, backs, strict=True):
                 if back is not None:
-                    factor.add_returned(back, largest)
-    return {name: factor for name, factor in factors.items() if factor.positions}
+                    moments.add_returned(back, largest)
+
+
+def kronecker_factors(model: Classifier, train: Examples) -> dict[str, LayerMoments]:
+    """A and S of every layer that has them, by name; the expectation over the model's labels is exact.
+
+    Layers are Linear and convolutions without groups whose trainable weight nobody shares. One that is
+    called several times adds up its calls; one that is never called is left out.
+    """
+    shapes = block_shapes(model.module)
+    model.budget.required(
+        3 * FLOAT64 * sum(o * o + j * j for o, j in shapes),
+        "EK-FAC",
+        "Use a Fisher metric, which needs no matrix of a layer's width.",
+    )
+    moments = _Moments(model)
+    for batch in _batches(train, planned(model).size, "EK-FAC factors"):
+        moments.add(batch)
+    return {name: layer for name, layer in moments.layers.items() if layer.positions}
 
 
 def kronecker_basis(model: Classifier, train: Examples) -> Basis:
     """The eigenvectors of A and S for the layers that have them, the axes for all other parameters."""
     places = planned(model).places
     blocks = []
-    for factor in kronecker_factors(model, train).values():
-        received, returned = factor.means()
-        bias = places[id(factor.layer.bias)] if _homogeneous(factor.layer) else None
+    for moments in kronecker_factors(model, train).values():
+        received, returned = moments.means()
+        bias = places[id(moments.layer.bias)] if _homogeneous(moments.layer) else None
         left, right = torch.linalg.eigh(returned)[1], torch.linalg.eigh(received)[1]
-        blocks.append(Block(places[id(factor.layer.weight)], bias, left, right))
+        blocks.append(Block(places[id(moments.layer.weight)], bias, left, right))
     covered = [place for block in blocks for place in (block.weight, block.bias)]
     return Basis(tuple(blocks), tuple(place for place in places.values() if place not in covered))
 
@@ -258,17 +273,17 @@ def block_shapes(module: nn.Module) -> Iterator[tuple[int, int]]:
     return (_shape(layer) for _, layer in _layers(module))
 
 
-def _shape(layer: Layer) -> tuple[int, int]:
+def _shape(layer: KroneckerLayer) -> tuple[int, int]:
     o, i = layer.weight.flatten(1).shape
     return o, i + 1 if _homogeneous(layer) else i
 
 
-def _homogeneous(layer: Layer) -> bool:
+def _homogeneous(layer: KroneckerLayer) -> bool:
     """Whether a trainable bias is a weight more, of an input that is always one."""
     return layer.bias is not None and layer.bias.requires_grad
 
 
-def _layers(module: nn.Module) -> Iterator[tuple[str, Layer]]:
+def _layers(module: nn.Module) -> Iterator[tuple[str, KroneckerLayer]]:
     owned = (p for part in module.modules() for p in part._parameters.values() if p is not None)
     owners = Counter(map(id, owned))
     for name, part in module.named_modules():
@@ -280,7 +295,7 @@ def _layers(module: nn.Module) -> Iterator[tuple[str, Layer]]:
             yield name, part
 
 
-def _patches(layer: Layer, x: Tensor) -> Iterator[Tensor]:
+def _patches(layer: KroneckerLayer, x: Tensor) -> Iterator[Tensor]:
     """What the weight is multiplied with [positions, i], in pieces that stay near the processor."""
     width = layer.weight[0].numel()
     if isinstance(layer, nn.Linear):

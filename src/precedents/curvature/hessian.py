@@ -9,7 +9,7 @@ from precedents.data.examples import Batch, Examples
 from precedents.errors import InputError
 from precedents.runtime.progress import tracked
 
-ROWS = 64  # of the matrix at a time
+PIECE_ROWS = 64  # of the matrix at a time
 
 
 @gradients_on
@@ -17,12 +17,12 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
     """The Hessian [p, p] of the mean loss, by differentiating its gradient entry by entry."""
     model = twice_differentiable(model).doubled()
     total = torch.zeros(model.size, model.size, dtype=torch.double)
-    starts = range(0, model.size, ROWS)
+    starts = range(0, model.size, PIECE_ROWS)
     for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
         with sdpa_kernel(SDPBackend.MATH):  # the other kinds of attention have no second derivative
             gradient = _batch_gradient(model, batch) / len(train)
             for start in starts:
-                total[start : start + ROWS] += _rows(model, gradient, start).cpu()
+                total[start : start + PIECE_ROWS] += _rows(model, gradient, start).cpu()
     return (total + total.T) / 2
 
 
@@ -71,7 +71,7 @@ def _batch_gradient(model: Classifier, batch: Batch) -> Tensor:
 
 def _rows(model: Classifier, gradient: Tensor, start: int) -> Tensor:
     """The derivatives [rows, p] of some consecutive entries of the gradient."""
-    stop = min(start + ROWS, len(gradient))
+    stop = min(start + PIECE_ROWS, len(gradient))
     parameters = list(model.parameters.values())
     units = torch.eye(len(gradient), device=gradient.device, dtype=gradient.dtype)[start:stop]
     try:

@@ -15,8 +15,8 @@ from precedents.runtime.budget import FLOAT64
 from precedents.runtime.progress import tracked
 
 TOLERANCE = 1e-8  # of the residuals, relative to the largest eigenvalue in absolute value
-STEPS = 6  # products with a vector for each wanted pair, at most
-PAUSE = 10  # steps between two looks at the residuals
+STEPS_PER_PAIR = 6  # products with a vector for each wanted pair, at most
+PAUSE_STEPS = 10  # steps between two looks at the residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ def hessian_eigenpairs(model: Classifier, train: Examples, rank: int) -> Eigenpa
     """The eigenpairs of the Hessian whose eigenvalues are largest in absolute value, by Lanczos."""
     p, size = model.size, planned(model).size
     rank = min(rank, p)
-    steps = min(p, STEPS * rank + 10 * PAUSE)
+    steps = min(p, STEPS_PER_PAIR * rank + 10 * PAUSE_STEPS)
     model.budget.required(
         FLOAT64 * p * (steps + 2 * rank), f"A Lanczos basis of {steps} vectors", "Use a smaller rank."
     )
@@ -67,7 +67,7 @@ def lanczos(
         rest = _orthogonal(rest, known)
         length = float(rest.norm())
         last = step + 1 == steps
-        if last or (step + 1 >= rank and step % PAUSE == 0):
+        if last or (step + 1 >= rank and step % PAUSE_STEPS == 0):
             values, vectors = torch.linalg.eigh(inner[: step + 1, : step + 1])
             wanted = values.abs().argsort(descending=True, stable=True)[:rank].sort().values
             largest = float(values.abs().max())

@@ -17,19 +17,29 @@ from precedents.data.labels import ItemForm, checked_labels, class_number, numbe
 from precedents.errors import InputError
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
-MARK = 8  # bytes
-CHUNK = 256  # instances that are read before they are compared with their first reading
+MARK_BYTES = 8  # of an instance
+CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
 class Source(Protocol):
-    """Where inputs are read from. One that is not in memory may say `streamed = True`: little is kept of it."""
+    """Where inputs are read from."""
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the inputs are read anew each time, from elsewhere than memory: little is kept of them."""
+        return False
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """Two instances to try things on: the largest where they differ."""
+        return 0, 1
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """The inputs [b, ...] of these instances."""
 
 
 @dataclass(frozen=True, eq=False)
-class InMemory:
+class InMemory(Source):
     """Inputs that are tensors already."""
 
     inputs: Inputs
@@ -53,7 +63,7 @@ def marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:
 def _marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:
     shape = [each[1:] for each in shapes(inputs)]
     rows = [_bytes(leaf) for leaf in leaves(inputs)]
-    starts = {label: blake2b(str((label, shape)).encode(), digest_size=MARK) for label in set(labels)}
+    starts = {label: blake2b(str((label, shape)).encode(), digest_size=MARK_BYTES) for label in set(labels)}
     found = []
     for i, label in enumerate(labels):
         digest = starts[label].copy()
@@ -84,8 +94,8 @@ class Readings:
             if i >= len(self.seen):
                 room = i + 1 - len(self.seen)
                 self.seen.extend(bytes(room))
-                self.marks.extend(bytes(room * MARK))
-            place = slice(i * MARK, (i + 1) * MARK)
+                self.marks.extend(bytes(room * MARK_BYTES))
+            place = slice(i * MARK_BYTES, (i + 1) * MARK_BYTES)
             if self.seen[i] and self.marks[place] != mark:
                 raise self.changed(i)
             self.seen[i], self.marks[place] = 1, mark
@@ -111,7 +121,7 @@ class Readings:
 
 
 @dataclass(frozen=True, eq=False)
-class FromDataset:
+class FromDataset(Source):
     """Inputs of a map-style dataset, read when needed."""
 
     dataset: Any
@@ -127,8 +137,8 @@ class FromDataset:
     def labelled(self, indices: Sequence[int]) -> Chunk:
         """With their labels; 0 where items have none."""
         pieces, labels = [], []
-        for start in range(0, len(indices), CHUNK):
-            chunk = indices[start : start + CHUNK]
+        for start in range(0, len(indices), CHUNK_INSTANCES):
+            chunk = indices[start : start + CHUNK_INSTANCES]
             inputs, own = _instances((self.dataset[i] for i in chunk), chunk, self.form, self.readings)
             self._agree(chunk, own)
             self.readings.compare(chunk, inputs, own)
@@ -139,7 +149,7 @@ class FromDataset:
     def first_pass(self) -> list[int]:
         """The labels of all instances, which are read for the first time."""
         every = range(len(self.dataset))
-        chunks = (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
+        chunks = (every[start : start + CHUNK_INSTANCES] for start in range(0, len(every), CHUNK_INSTANCES))
         return [label for chunk in chunks for label in self.labelled(chunk)[1]]
 
     def _agree(self, indices: Sequence[int], labels: Sequence[int]) -> None:
@@ -165,7 +175,7 @@ def _instances(items: Any, places: Sequence[int], form: ItemForm, readings: Read
     return stacked(found), labels
 
 
-class Streamed:
+class Streamed(Source):
     """Instances that come in an order of their own: read from the first to the last; going back starts anew.
 
     A set that can also give an instance by its number says so by `pick`.
@@ -249,7 +259,7 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
             if batched or _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
                 chunk = batch_of(first, start, form, readings)
             else:
-                several = [first, *islice(iterator, CHUNK - 1)]
+                several = [first, *islice(iterator, CHUNK_INSTANCES - 1)]
                 chunk = _instances(several, range(start, start + len(several)), form, readings)
             start += len(chunk[1])
             yield chunk

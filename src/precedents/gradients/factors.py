@@ -17,7 +17,7 @@ from precedents.errors import InputError
 from precedents.runtime.buffers import BUFFERS
 
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
-LARGE = 2**16  # numbers of a gradient from which on it is faster to form it in its place than to copy it
+LARGE_NUMBERS = 2**16  # of a gradient from which on it is faster to form it in its place than to copy it
 FORMING = 1.25  # what a formed product costs with the forming and holding of the gradients
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
 
@@ -116,7 +116,7 @@ class Outer:
         place = target.unflatten(1, (left.shape[1], -1))
         if target.device != left.device:
             place.copy_(torch.bmm(left, self.right))
-        elif self.parameter.numel() >= LARGE:
+        elif self.parameter.numel() >= LARGE_NUMBERS:
             torch.bmm(left, self.right, out=place)
         else:
             place.copy_(torch.bmm(left, self.right, out=BUFFERS.like(place)))

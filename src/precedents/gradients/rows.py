@@ -12,7 +12,7 @@ from torch import Tensor
 from precedents.gradients.factors import Factored
 from precedents.runtime.buffers import BUFFERS
 
-CHUNK = 4096  # squares are summed in the rows' precision up to this length, and in float64 beyond
+CHUNK_NUMBERS = 4096  # squares are summed in the rows' precision up to this length, and in float64 beyond
 
 Factors = tuple[tuple[slice, Factored], ...]
 
@@ -54,8 +54,8 @@ class Rows:
 
     def squares(self) -> Tensor:
         """Squared lengths [b], float64."""
-        whole = self.matrix.shape[1] // CHUNK * CHUNK
-        chunks = self.matrix[:, :whole].unflatten(1, (-1, CHUNK)) if whole else self.matrix[:, None, :0]
+        whole = self.matrix.shape[1] // CHUNK_NUMBERS * CHUNK_NUMBERS
+        chunks = self.matrix[:, :whole].unflatten(1, (-1, CHUNK_NUMBERS)) if whole else self.matrix[:, None, :0]
         lengths = torch.linalg.vector_norm(chunks, dim=2).double().square().sum(dim=1)
         lengths += torch.linalg.vector_norm(self.matrix[:, whole:], dim=1).double().square()
         for _, factor in self.factors:

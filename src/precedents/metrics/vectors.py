@@ -21,10 +21,10 @@ from precedents.runtime.progress import tracked
 
 T = TypeVar("T")
 
-Block = tuple[range, Rows]  # consecutive instances and their vectors
+RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
 
 SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers that are stored")
-ROWS: Slot[Sequence[Block]] = Slot("vectors of the training set", large=True)
+ROWS: Slot[Sequence[RowBlock]] = Slot("vectors of the training set", large=True)
 SQUARES: Slot[Tensor] = Slot("squared lengths [n] of the training set's vectors")
 
 
@@ -71,7 +71,7 @@ class Vectors:
         """How many training instances there are."""
         return len(self.workspace.subject.train)
 
-    def rows(self, examples: Examples, first: int = 0) -> Iterator[Block]:
+    def rows(self, examples: Examples, first: int = 0) -> Iterator[RowBlock]:
         """The vectors of any instances, from the first on, in blocks of a size that the budget has room for."""
         classifier, features = self.workspace.subject.classifier, self.features
         size = classifier.budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
@@ -82,7 +82,7 @@ class Vectors:
                 places = range(start, min(start + size, stop))
                 yield places, Rows.of(features(classifier, examples.take(places)))
 
-    def blocks(self, again: bool = True) -> Iterator[Block]:
+    def blocks(self, again: bool = True) -> Iterator[RowBlock]:
         """The vectors of the training set; kept if they will be asked for `again` and there is room for them.
 
         Of a set that is streamed, which is dear to read, the first are kept as far as there is room.
@@ -95,10 +95,10 @@ class Vectors:
         if room:
             workspace.holding(slot, min(size, room))
 
-        def rest(last: Block | None) -> Iterator[Block]:
+        def rest(last: RowBlock | None) -> Iterator[RowBlock]:
             return self.rows(train, 0 if last is None else last[0].stop)
 
-        def fits(block: Block) -> bool:
+        def fits(block: RowBlock) -> bool:
             nonlocal room
             room -= self.row_bytes * len(block[0])
             return room >= 0
@@ -106,7 +106,7 @@ class Vectors:
         return workspace.cache.blocks(slot, rest, fits)
 
     @property
-    def holding(self) -> Holding[Block]:
+    def holding(self) -> Holding[RowBlock]:
         """The blocks, and where they are kept."""
         return Holding(ROWS.at(self.features), self.blocks)
 
@@ -133,6 +133,6 @@ class Question:
         """The vectors of the cases."""
         return joined(self.vectors.rows(self.cases), len(self.cases))
 
-    def train_blocks(self) -> Iterator[Block]:
+    def train_blocks(self) -> Iterator[RowBlock]:
         """The vectors of the training set."""
         return self.vectors.blocks(self.again)

@@ -19,7 +19,7 @@ Subclasses = tuple[Tensor, Tensor]  # of training and of test instances
 
 
 @dataclass(frozen=True, eq=False)
-class Pixels:
+class Pixels(Source):
     """Images kept as bytes and read as numbers within 0..1."""
 
     images: Tensor  # uint8 [n, channels, height, width]
@@ -30,7 +30,7 @@ class Pixels:
 
 
 @dataclass(frozen=True, eq=False)
-class Subset:
+class Subset(Source):
     """Some instances of another source, read when needed."""
 
     source: Source

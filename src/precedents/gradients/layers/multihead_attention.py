@@ -4,7 +4,9 @@ The layer is rewritten with its projections in the open: their gradients are tho
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +18,17 @@ from precedents.gradients.layers._rule import EVERYTHING, Rule
 from precedents.gradients.recording import Backs, Recorder
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What attention is asked for besides, in the order of nn.MultiheadAttention."""
+
+    key_padding_mask: Tensor | None = None
+    need_weights: bool = True
+    attn_mask: Tensor | None = None
+    average_attn_weights: bool = True
+    is_causal: bool = False
+
+
 class Attention(nn.MultiheadAttention):
     """The same attention, with the same attributes and parameters, that tells of its projections."""
 
@@ -25,17 +38,10 @@ class Attention(nn.MultiheadAttention):
         self.recorder = recorder
 
     def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
-        attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
+        self, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **named: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """What the layer itself returns."""
+        """What the layer itself returns; it is called as nn.MultiheadAttention is."""
+        asked = Asked(*rest, **named)
         if query.ndim != 3:
             raise NotImplementedError("MultiheadAttention without a batch axis")
         if not self.batch_first:
@@ -44,14 +50,16 @@ class Attention(nn.MultiheadAttention):
         q, k, v = self._projected(query, key, value)  # [b, t, e], [b, s, e], [b, s, e]
         k, v = self._lengthened(k, self.bias_k), self._lengthened(v, self.bias_v)
         q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in (q, k, v))  # [b, h, ., d]
-        causal = is_causal and key_padding_mask is None and not need_weights  # as torch reads this hint
-        mask = None if causal else self._mask(attn_mask, key_padding_mask, q, k)
+        causal = (
+            asked.is_causal and asked.key_padding_mask is None and not asked.need_weights
+        )  # as torch reads this hint
+        mask = None if causal else self._mask(asked.attn_mask, asked.key_padding_mask, q, k)
         weights = None
-        if need_weights:
+        if asked.need_weights:
             scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)  # [b, h, t, s]
             weights = (scores if mask is None else scores + mask).softmax(dim=-1)
             attended = weights @ v
-            weights = weights.mean(dim=1) if average_attn_weights else weights
+            weights = weights.mean(dim=1) if asked.average_attn_weights else weights
         else:
             attended = scaled_dot_product_attention(q, k, v, mask, is_causal=causal)
         output = self._linear(attended.transpose(1, 2).flatten(2), self.out_proj.weight, self.out_proj.bias)

@@ -7,7 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from precedents.curvature.gram import fisher_factor, fisher_matrix, gradient_gram
+from precedents.curvature.gauss_newton import fisher_factor, fisher_matrix
+from precedents.curvature.gram import gradient_gram
 from precedents.errors import NotApplicable
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.kernel import Kernel

@@ -22,7 +22,7 @@ FILES = (
 )
 CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
-Question = tuple[str, list[str]]  # its fine class, such as NUM:date, and its lower-cased tokens
+LabelledQuestion = tuple[str, list[str]]  # its fine class, such as NUM:date, and its lower-cased tokens
 
 
 def trec(folder: Folder = None) -> Dataset:
@@ -48,7 +48,7 @@ def trec(folder: Folder = None) -> Dataset:
     )
 
 
-def read(file: File) -> list[Question]:
+def read(file: File) -> list[LabelledQuestion]:
     """A question in each line: COARSE:fine and the words, which the owners have separated by blanks."""
     questions = []
     for i, line in enumerate(file.lines("latin-1"), start=1):
