@@ -1,7 +1,7 @@
 """Two versions of precedents beside each other: time and peak memory of the same work, in interleaved rounds.
 
-`python -m benchmarks.paired OLD` compares the checkout in the folder OLD with this one. A ratio is new by old, of
-the best round of each. Leave the machine alone while it measures.
+`python -m benchmarks.paired OLD` compares the checkout in the folder OLD with this one. Ratios are new by old,
+of the best round of each. Leave the machine alone while it measures.
 """
 
 import argparse
