@@ -455,6 +455,14 @@ def test_a_first_look_is_two_passes_of_two_instances_and_one_of_each_alone(model
     assert made.module.passes == [2, 2, 1, 1]
 
 
+def test_the_head_input_is_what_the_last_linear_receives(classifier, model, examples) -> None:
+    batch = examples.take(range(5))
+    received, logits = classifier.head_input(batch)
+    torch.testing.assert_close(received, model[:-1](batch.inputs).detach())
+    torch.testing.assert_close(logits, model(batch.inputs).detach())
+    assert not any(layer._forward_pre_hooks for layer in classifier.module.modules())
+
+
 def test_what_other_threads_compute_meanwhile_is_not_taken_for_ones_own(classifier, examples) -> None:
     batches = [examples.take([i]) for i in range(8)] * 20
     alone = [(classifier.head_input(batch), classifier.hidden(batch.inputs)) for batch in batches[:8]] * 20

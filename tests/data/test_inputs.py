@@ -3,8 +3,8 @@ import pytest
 import torch
 from torch import nn
 
-from precedents.classifier.outputs import fed
-from precedents.data.inputs import bare, leaves, mapped, shapes, stacked, tensors
+from precedents.classifier.outputs import fed, placed
+from precedents.data.inputs import bare, between, joined, leaves, mapped, shapes, stacked, taken, tensors
 
 NEST = {"a": torch.zeros(4, 2), "b": (torch.ones(4), torch.ones(4, 3))}
 
@@ -33,6 +33,37 @@ def test_mapped_reaches_every_leaf_and_keeps_the_nest() -> None:
     assert list(found) == ["a", "b"]
     assert isinstance(found["b"], tuple)
     assert [float(leaf.sum()) for leaf in leaves(found)] == [4.0, 4.0, 12.0]
+
+
+def test_mapped_and_leaves_pass_by_what_is_no_tensor_and_keep_lists() -> None:
+    nest = [torch.ones(2), None, ({"a": [torch.zeros(3)]}, 7)]
+    found = mapped(lambda leaf: leaf + 1, nest)
+    assert [leaf.tolist() for leaf in leaves(found)] == [[2.0, 2.0], [1.0, 1.0, 1.0]]
+    assert isinstance(found, list)
+    assert isinstance(found[2][0]["a"], list)
+    assert found[1] is None
+    assert found[2][1] == 7
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_joined_undoes_cutting_into_batches(size) -> None:
+    again = joined([between(NEST, start, start + size) for start in range(0, 4, size)])
+    assert all(torch.equal(a, b) for a, b in zip(leaves(again), leaves(NEST), strict=True))
+
+
+@pytest.mark.parametrize("indices", [range(1, 3), range(0, 4, 2), [3, 0, 0]])
+def test_instances_are_taken_by_their_places(indices) -> None:
+    for leaf, found in zip(leaves(NEST), leaves(taken(NEST, indices)), strict=True):
+        assert torch.equal(found, leaf[list(indices)])
+
+
+def test_consecutive_instances_are_a_view() -> None:
+    assert taken(NEST, range(1, 3))["a"].data_ptr() == NEST["a"][1:].data_ptr()
+
+
+def test_floating_point_inputs_take_the_precision_of_the_module() -> None:
+    found = placed(nn.Linear(2, 2).double(), (torch.ones(3, 2), torch.ones(3, dtype=torch.long)))
+    assert [leaf.dtype for leaf in found] == [torch.double, torch.long]
 
 
 def test_leaves_come_in_order() -> None:

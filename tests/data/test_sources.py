@@ -344,6 +344,15 @@ def test_marks_of_a_batch_are_those_of_its_instances() -> None:
         assert marks(inputs, Y.tolist()) == alone
 
 
+def test_things_are_tried_on_the_first_two_instances_unless_the_source_says_which() -> None:
+    class Backwards(InMemory):
+        largest = (3, 2)
+
+    assert list(Examples.of((X, Y)).largest) == [0, 1]
+    assert list(Examples.of((X[:1], Y[:1])).largest) == [0, 0]
+    assert list(Examples(Backwards(X), Y).largest) == [3, 2]
+
+
 def test_what_is_in_memory_is_not_streamed() -> None:
     assert not Examples.of((X, Y)).streamed
     assert not Examples(InMemory(X), Y).streamed

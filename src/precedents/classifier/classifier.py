@@ -196,7 +196,7 @@ class Classifier:
         return digest.hexdigest()
 
     def randomized(self, seed: int) -> "Classifier":
-        """The same architecture with a fresh draw of all parameters.
+        """The architecture with a fresh draw of all parameters.
 
         Each layer draws as its own `reset_parameters` does; a parameter whose owner has none is drawn
         from a normal distribution with the mean and deviation that it has now.
@@ -217,7 +217,7 @@ class Classifier:
         return replace(self, module=copy.eval())
 
     def another(self, module: nn.Module, train: Examples, loss: Loss | None = None) -> "Classifier":
-        """A module of the same kind, looked at in the same way."""
+        """A classifier of another module of this kind, looked at in the same way."""
         made = Classifier.of(
             module,
             train,
@@ -234,5 +234,5 @@ class Classifier:
         return replace(self, taps=other.taps) if {tap.module for tap in other.taps} <= known else self
 
     def doubled(self) -> "Classifier":
-        """The same classifier in float64."""
+        """The classifier with its weights in float64."""
         return replace(self, module=deepcopy(self.module).double())

@@ -27,7 +27,7 @@ class Tap:
 
 @dataclass(frozen=True)
 class Trace:
-    """What was seen."""
+    """What was seen of a network in one run."""
 
     hidden: list[Tap]  # what layers with a weight matrix receive after the first such layer is done
     linear: list[tuple[str, Tensor]]  # the calls of Linear modules with what they returned

@@ -36,7 +36,7 @@ class Loss(Protocol):
         """Vectors [b, c], float64, whose outer products sum to the second derivatives."""
 
     def merged(self) -> "Loss":
-        """The same loss for other classes."""
+        """The loss for a model of other classes, as when some are merged."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CrossEntropy:
 
     @property
     def likelihood(self) -> bool:
-        """Without weights and smoothing."""
+        """Whether there are neither weights nor smoothing."""
         return self == CrossEntropy()
 
     def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -131,7 +131,7 @@ class GivenLoss:
         return "given"
 
     def residuals(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """By autograd."""
+        """The gradients [b, c] by the logits, by autograd."""
         return self._first(logits, labels)[1].detach()
 
     def curvature(self, logits: Tensor, labels: Tensor, k: int) -> Tensor:
@@ -162,7 +162,7 @@ class GivenLoss:
         return list((vectors * values.clamp(min=0).sqrt()[:, None]).unbind(dim=2))
 
     def merged(self) -> Loss:
-        """The same function."""
+        """The function itself, which may take any number of classes."""
         return self
 
     def _first(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

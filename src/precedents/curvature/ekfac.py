@@ -296,7 +296,7 @@ def _layers(module: nn.Module) -> Iterator[tuple[str, KroneckerLayer]]:
 
 
 def _patches(layer: KroneckerLayer, x: Tensor) -> Iterator[Tensor]:
-    """What the weight is multiplied with [positions, i], in pieces that stay near the processor."""
+    """What the weight is multiplied with [positions, i], in pieces that stay in cache."""
     width = layer.weight[0].numel()
     if isinstance(layer, nn.Linear):
         yield from x.reshape(-1, width).split(max(1, PASS_NUMBERS // width))

@@ -43,7 +43,7 @@ NEEDED = (
 
 
 class Batch(NamedTuple):
-    """Some instances in memory."""
+    """Some instances in memory, with their labels and places."""
 
     inputs: Inputs  # [b, ...]
     labels: Tensor  # [b]
@@ -70,7 +70,7 @@ class Originals(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Some of them."""
+    """Some of the instances, as their owner has them."""
 
     originals: Originals
     indices: Sequence[int]
@@ -137,7 +137,7 @@ class Examples:
             yield self.take(range(start, min(start + size, len(self))))
 
     def take(self, indices: Sequence[int]) -> Batch:
-        """These instances, in memory."""
+        """The instances at these places, in memory."""
         labels = self.labels[list(indices)]
         return Batch(self.source.read(indices), labels, indices)
 
@@ -158,7 +158,7 @@ class Examples:
         return blake2b(b"".join([*self.marks(), labels]), digest_size=16).hexdigest()
 
     def relabelled(self, labels: Tensor) -> "Examples":
-        """The same instances with other labels."""
+        """These instances with other labels."""
         return replace(self, labels=checked_labels(labels, len(self), "set"))
 
     def selected(self, indices: Sequence[int]) -> "Examples":

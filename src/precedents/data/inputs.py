@@ -13,7 +13,7 @@ Nest = TypeVar("Nest")  # Inputs, or what a layer receives and returns: lists an
 
 
 def tensors(value: Any) -> Inputs:
-    """The same nest with tensors for leaves: arrays, lists of numbers and numbers are converted."""
+    """A nest of dicts and tuples with tensors for leaves: arrays, lists and numbers are converted."""
     if isinstance(value, dict):
         return {key: tensors(part) for key, part in value.items()}
     if isinstance(value, tuple):
@@ -61,7 +61,7 @@ def taken(inputs: Inputs, indices: Sequence[int]) -> Inputs:
 
 
 def between(inputs: Inputs, start: int, stop: int) -> Inputs:
-    """Some consecutive instances."""
+    """The instances from `start` to before `stop`, as a view."""
     return mapped(lambda leaf: leaf[start:stop], inputs)
 
 

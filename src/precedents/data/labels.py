@@ -78,7 +78,7 @@ def separate(dataset: Any, labels: Any) -> Any:
 
 
 def separate_from(form: ItemForm, dataset: Any, labels: Any) -> Any:
-    """The same, unless the labels of the items are meant."""
+    """Labels that are given by themselves, unless those of the items are meant."""
     meant = labels is None or (isinstance(labels, (str, int)) and labels == form.label)
     return None if form.label is not None and meant else separate(dataset, labels)
 

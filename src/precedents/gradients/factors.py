@@ -25,7 +25,7 @@ Self = TypeVar("Self", bound="Factored")
 
 
 class Part(Protocol):
-    """Gradients of one parameter."""
+    """The per-example gradients of one parameter, for b instances."""
 
     @property
     def parameter(self) -> Tensor:
@@ -56,7 +56,7 @@ class Factored(Part, Protocol):
         """Inner products [b, b'] with the gradients of other instances."""
 
     def squares(self) -> Tensor:
-        """Squared lengths [b]."""
+        """The squared lengths of the gradients [b]."""
 
     def changed(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
         """With each of its tensors changed, all of which have the instances as their first axis."""
@@ -67,7 +67,7 @@ class Factored(Part, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Gradients as they are."""
+    """Gradients that are formed: one tensor of the parameter's shape for each instance."""
 
     parameter: Tensor
     values: Tensor  # [b, *shape]
@@ -76,11 +76,11 @@ class Dense:
         return len(self.values)
 
     def formed(self) -> Tensor:
-        """The values."""
+        """The values, as they are."""
         return self.values
 
     def form(self, target: Tensor) -> None:
-        """A copy of the values."""
+        """Writes a copy of the values to the target."""
         target.copy_(self.values.reshape(target.shape))
 
 
@@ -103,7 +103,7 @@ class Outer:
 
     @property
     def stored(self) -> int:
-        """T (o + i)."""
+        """T (o + i) numbers: both factors at each position."""
         return self.left.shape[1] * (self.left.shape[2] + self.right.shape[2])
 
     def formed(self) -> Tensor:
@@ -111,7 +111,7 @@ class Outer:
         return torch.bmm(self.left.transpose(1, 2), self.right).reshape(-1, *self.parameter.shape)
 
     def form(self, target: Tensor) -> None:
-        """The same; a large one goes to its place at once."""
+        """Writes the sums of outer products to the target; a large one goes to its place at once."""
         left = self.left.transpose(1, 2)
         place = target.unflatten(1, (left.shape[1], -1))
         if target.device != left.device:
@@ -129,16 +129,16 @@ class Outer:
         return lefts if t == s == 1 else lefts.reshape(a, t, b, s).sum(dim=(1, 3))
 
     def squares(self) -> Tensor:
-        """The same of each instance with itself."""
+        """The products of the factors' inner products, of each instance with itself [b]."""
         lefts = torch.bmm(self.left, self.left.transpose(1, 2))
         return (lefts * torch.bmm(self.right, self.right.transpose(1, 2))).sum(dim=(1, 2))
 
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Outer":
-        """Both factors."""
+        """With both factors changed."""
         return Outer(self.parameter, function(self.left), function(self.right))
 
     def joined(self, others: Sequence["Outer"]) -> "Outer":
-        """One after the other."""
+        """The instances of all, one after the other; positions that some do not have are zero."""
         every = [self, *others]
         return Outer(self.parameter, _stacked([p.left for p in every]), _stacked([p.right for p in every]))
 
@@ -178,7 +178,7 @@ class Lookup:
         return self._table(self.rows, len(self.parameter))
 
     def form(self, target: Tensor) -> None:
-        """A copy of it."""
+        """Writes the whole tables to the target."""
         target.copy_(self.formed().reshape(target.shape))
 
     def products(self, other: "Lookup") -> Tensor:
@@ -199,7 +199,7 @@ class Lookup:
         return Lookup(self.parameter, function(self.rows), function(self.values))
 
     def joined(self, others: Sequence["Lookup"]) -> "Lookup":
-        """One after the other."""
+        """The instances of all, one after the other; positions that some do not have are zero."""
         every = [self, *others]
         return Lookup(self.parameter, _stacked([p.rows for p in every]), _stacked([p.values for p in every]))
 

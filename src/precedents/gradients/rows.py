@@ -53,7 +53,7 @@ class Rows:
         return cross.double().mul_(self.scale[:, None]).mul_(other.scale)
 
     def squares(self) -> Tensor:
-        """Squared lengths [b], float64."""
+        """The squared lengths of the vectors [b], in float64."""
         whole = self.matrix.shape[1] // CHUNK_NUMBERS * CHUNK_NUMBERS
         chunks = self.matrix[:, :whole].unflatten(1, (-1, CHUNK_NUMBERS)) if whole else self.matrix[:, None, :0]
         lengths = torch.linalg.vector_norm(chunks, dim=2).double().square().sum(dim=1)
@@ -75,7 +75,7 @@ class Rows:
         return vectors * self.scale[:, None]
 
     def doubled(self) -> "Rows":
-        """The same rows with everything in float64."""
+        """These rows with everything in float64."""
         factors = tuple((place, factor.changed(_double)) for place, factor in self.factors)
         return Rows(self.matrix.double(), self.scale, factors)
 
