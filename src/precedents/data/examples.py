@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -109,12 +110,12 @@ class Examples:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def largest(self) -> Sequence[int]:
         """Two instances to try things on: the largest where they differ, so that what suits them suits all."""
         return [min(i, len(self) - 1) for i in self.source.largest]
 
-    @property
+    @cached_property
     def streamed(self) -> bool:
         """Whether the inputs are read anew each time, and so may be larger than memory."""
         return self.source.streamed
