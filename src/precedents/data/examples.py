@@ -121,12 +121,12 @@ class Examples:
         """The first instance by itself, to know the shape of all."""
         return mapped(lambda leaf: leaf[0], self.take([0]).inputs)
 
-    @property
+    @cached_property
     def largest(self) -> Sequence[int]:
         """Two instances to try things on: the largest where they differ, so that what suits them suits all."""
         return [min(i, len(self) - 1) for i in self.source.largest]
 
-    @property
+    @cached_property
     def streamed(self) -> bool:
         """Whether the inputs are read anew each time, and so may be larger than memory."""
         return self.source.streamed
