@@ -171,5 +171,5 @@ def test_a_lightning_module_explains_as_the_network_inside(lightning, train, cas
     "model", [lambda x: x, "model.pt", {"weight": torch.zeros(3)}, 7], ids=lambda m: type(m).__name__
 )
 def test_what_is_no_model_is_refused_with_the_kinds_there_are(model, train) -> None:
-    with pytest.raises(InputError, match=r"The model is a .*. Pass a torch.nn.Module.*forward"):
+    with pytest.raises(InputError, match=r"The model is an? .*. Pass a torch.nn.Module.*forward"):
         Explainer(model, train)

@@ -73,7 +73,7 @@ WRONG = [
     ("audit --target factories:lacking", "a mapping with no 'test'. Known keys: model, train, test"),
     ("audit --target factories:more", "a mapping with the key 'tset'"),
     ("audit --target factories:no_model", "The model is an int"),
-    ("audit --target factories:bad_set", "The training set is a int"),
+    ("audit --target factories:bad_set", "The training set is an int"),
     ("demo runs", "runs is there already"),
     ("demo my_model.py --force --short", "File exists"),
 ]

@@ -156,17 +156,18 @@ def test_the_matrices_of_one_model_are_put_away_for_another_that_needs_the_memor
     for trial in (tight, ample):
         trial.scores(metric)
         trial.randomized(0, "own").scores(metric)
-    recipe = tight.relevance(metric).metric.preconditioner
-    assert recipe not in tight.workspace.cache
-    assert recipe in tight.randomized(0, "own").workspace.cache
-    assert recipe in ample.workspace.cache
+    slot = tight.relevance(metric).slot
+    assert slot not in tight.workspace.cache
+    assert slot in tight.randomized(0, "own").workspace.cache
+    assert slot in ample.workspace.cache
     few = tight.workspace.train.selected(range(3))  # for which the matrices are needed once more
     for ask in (
         lambda trial: trial,
         lambda trial: Trial(trial.workspace, few, few.labels),
         lambda trial: trial.randomized(0, "shared"),
     ):
-        torch.testing.assert_close(ask(tight).scores(metric), ask(ample).scores(metric), rtol=0, atol=0)
+        found, wanted = ask(tight).scores(metric), ask(ample).scores(metric)
+        torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)  # the blocks are of other sizes
 
 
 def test_metrics_share_the_kernel_where_no_eigenvalue_is_negative(trial, linear_trial) -> None:

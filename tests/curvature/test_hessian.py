@@ -151,6 +151,7 @@ def test_the_exact_hessian_does_not_need_gradients_to_be_enabled(classifier, exa
         assert torch.equal(exact_hessian(classifier, examples), expected)
 
 
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 @pytest.mark.parametrize("make", [Keyword, Adapted])
 def test_a_linear_of_another_kind_has_its_own_hessian(make, examples, train) -> None:
     model = drawn(make)

@@ -22,6 +22,7 @@ from precedents.reproduction.protocol import EARLY, Repeat, header
 from precedents.reproduction.records import Records
 from precedents.reproduction.runner import VARIANTS, names, tasks, work
 from precedents.reproduction.settings import SETTINGS, chosen, counted
+from precedents.zoo.catalogue import ARCHITECTURES
 from precedents.zoo.dataset import Dataset
 from precedents.zoo.text import counted as bag
 from precedents.zoo.train import Schedule, moved, trained
@@ -83,7 +84,7 @@ def test_what_is_normalized_is_rescaled_too(tmp_path, monkeypatch) -> None:
         body = nn.Sequential(nn.Conv2d(shape[0], 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3))
         return nn.Sequential(body, nn.Flatten(), nn.Linear(64, classes))
 
-    monkeypatch.setattr("precedents.zoo.architectures.cnn.cnn", small)
+    monkeypatch.setitem(ARCHITECTURES._found, "cnn", small)
     setting = replace(SETTINGS["digits/cnn"], epochs=2)
     run = repeat(tmp_path, setting=setting)
     run.run(["cos_grad"])

@@ -7,7 +7,7 @@ from precedents.runtime.cost import Cost, Estimate
 @pytest.mark.parametrize("name", PRECONDITIONERS.names())
 def test_every_preconditioner_says_what_it_costs(name, model, train) -> None:
     explainer = Explainer(model, train, Metric.read(f"dot:gradient/{name}"))
-    cost = explainer.relevance.metric.preconditioner.cost(explainer.relevance.workspace, 10)
+    cost = explainer.relevance.metric.preconditioner.cost(explainer.relevance.vectors, 10)
     assert isinstance(cost, Cost)
     assert cost.flops >= 0
     assert cost.passes >= 0
