@@ -13,7 +13,7 @@ from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
 from precedents.data.examples import Examples
-from precedents.data.inputs import mapped
+from precedents.data.inputs import count, leaves, mapped
 from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, equal, hubs, outlying
 from precedents.explain.decomposition import decomposed
 from precedents.explain.explanation import Explanation
@@ -112,6 +112,7 @@ class Explainer:
         The label of a case is the model's own prediction unless `labels` says otherwise.
         """
         cases = self.subject.cases(x, labels)
+        self.relevance.required(len(cases) * (1 + k) * self._instance)
         ranked = self.relevance.ranked(cases, k)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
@@ -143,6 +144,12 @@ class Explainer:
             spread=self._spread,
             given=labels is not None,
         )
+
+    @cached_property
+    def _instance(self) -> int:
+        """Bytes of an instance and of its copy, which an explanation shows."""
+        sample = self.subject.classifier.sample
+        return 2 * sum(leaf.numel() * leaf.element_size() for leaf in leaves(sample)) // count(sample)
 
     @cached_property
     def _spread(self) -> dict[str, float]:

@@ -1,8 +1,10 @@
 """Memory as a budget: what may be used, how large blocks are, and a refusal before work that cannot fit."""
 
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import finalize
 
 import psutil
 import torch
@@ -18,6 +20,8 @@ ENOUGH = 128  # rows of a block that make a matrix product fast
 FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
 MOST = 1536  # rows of a block, and instances of a pass
+CONSTANT = 96 * 2**20  # bytes that may be used beside a budget: Python's objects, workspaces of the libraries
+GROUP = Path("/sys/fs/cgroup")  # where Linux says what a container may use
 
 
 class Owner(Protocol):
@@ -27,11 +31,27 @@ class Owner(Protocol):
         """Frees it."""
 
 
+class Held:
+    """How many bytes of a budget are in use for as long as their owners live: copies of models."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def until_gone(self, owner: Any, count: int) -> None:
+        """Counts so many bytes while the owner is there."""
+        self.bytes += count
+        finalize(owner, self._free, count).atexit = False
+
+    def _free(self, count: int) -> None:
+        self.bytes -= count
+
+
 @dataclass(frozen=True)
 class Budget:
     """How many bytes may be used; none given means half of what is free when it is asked."""
 
     given: int | None = None
+    held: Held = field(default_factory=Held, compare=False, repr=False)
 
     @classmethod
     def of(cls, memory: "int | str | Budget | None") -> "Budget":
@@ -46,7 +66,7 @@ class Budget:
     @property
     def bytes(self) -> int:
         """What may be used now."""
-        return self.given if self.given is not None else available() // 2
+        return max(0, self.given - self.held.bytes) if self.given is not None else available() // 2
 
     def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None) -> int:
         """How many rows of this width, of numbers of this many bytes, make a block.
@@ -68,9 +88,13 @@ class Budget:
 
     def required(self, count: int, what: str, instead: str) -> None:
         """Refuses work that needs more bytes than there are."""
-        if count > self.bytes:
-            there = "the budget is" if self.given is not None else "half of the free memory is"
-            raise BudgetError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
+        if count <= self.bytes:
+            return
+        if self.given is None:
+            need, there = count, f"half of the free memory is {readable(self.bytes)}"
+        else:
+            need, there = count + self.held.bytes, f"the budget is {readable(self.given)}"
+        raise BudgetError(f"{what} needs {readable(need)}, but {there}. {instead}")
 
 
 class SharedBudget:
@@ -96,8 +120,13 @@ class SharedBudget:
 
 
 def available() -> int:
-    """Bytes of memory that are free to use now."""
-    return int(psutil.virtual_memory().available)
+    """Bytes of memory that are free to use now, on this machine and in this container."""
+    free = int(psutil.virtual_memory().available)
+    try:
+        most, used = ((GROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        return free if most == "max" else max(0, min(free, int(most) - int(used)))
+    except (OSError, ValueError):  # no container, or another system
+        return free
 
 
 def readable(count: float) -> str:
