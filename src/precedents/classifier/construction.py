@@ -17,7 +17,7 @@ from precedents.data.examples import Examples, checked_range
 from precedents.data.inputs import Inputs, alone
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError
-from precedents.runtime.budget import Budget
+from precedents.runtime.budget import COUNTED, Budget
 from precedents.runtime.wording import a_type, first_line
 
 if TYPE_CHECKING:
@@ -122,9 +122,12 @@ def _accepted(module: nn.Module) -> nn.Module:
 
 def _copied(module: nn.Module, budget: Budget) -> nn.Module:
     """A copy in eval mode, which the budget has room for and knows of."""
-    budget.required(tensor_bytes(module), "A copy of the model", "Allow more memory.")
+    size = tensor_bytes(module)
+    if size < COUNTED:
+        return _copy(module).eval()
+    budget.required(size, "A copy of the model", "Allow more memory.")
     copy = _copy(module).eval()
-    budget.held.until_gone(copy, tensor_bytes(copy))
+    budget.held.until_gone(copy, size)
     return copy
 
 

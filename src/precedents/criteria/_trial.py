@@ -161,9 +161,9 @@ MERGED: Slot[Trial] = Slot("trial of a model of merged classes")
 
 def _whole(relevance: Relevance, cases: Examples) -> Kernel:
     m, n = len(cases), len(relevance.workspace.train)
-    what, instead = f"The scores [{m}, {n}] of all cases", "Use fewer cases."
-    relevance.workspace.classifier.budget.required(SCORES * FLOAT64 * m * n, what, instead)
-    relevance.required(SCORES * FLOAT64 * m * n)
+    need, what = SCORES * FLOAT64 * m * n, f"The scores [{m}, {n}] of all cases"
+    relevance.workspace.classifier.budget.bound(need, what, "Use fewer cases.")
+    relevance.required(need)
     groups = relevance.vectors.groups(cases)
     return stacked([joined(list(relevance.kernels(group))) for group in groups])
 

@@ -27,6 +27,7 @@ from precedents.runtime.budget import FLOAT64
 from precedents.runtime.wording import first_line
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
+FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
 SEARCH = 4  # gradients that are held at once when the rules are tried
 SLOW_SEARCH = 6  # and when something else is, in float64
 INSTEAD = "Allow more memory, or use a metric on hidden layers: cos_last."
@@ -41,7 +42,7 @@ def searched(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
     labels = torch.zeros(count(model.sample), dtype=torch.long)
     batch = Batch(model.sample, labels, range(len(labels)))
-    model.budget.required(
+    model.budget.bound(
         SEARCH * model.itemsize * model.size, f"Per-example gradients of {model.size} parameters", INSTEAD
     )
     with warnings.catch_warnings():
@@ -49,7 +50,7 @@ def searched(model: Classifier) -> Plan:
         plan = _by_rules(model, batch)
         if plan is not None:
             return plan
-        model.budget.required(
+        model.budget.bound(
             SLOW_SEARCH * FLOAT64 * model.size,
             f"Per-example gradients of {model.size} parameters without layer rules",
             INSTEAD,
@@ -75,10 +76,10 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
         assert plan.recording is not None
         if plan.recording.uncovered:
             return None
-        seen, found = _Seen(), False
-        for i in range(len(logits)):  # one after the other, so that no more than two gradients are held
-            wanted = _wanted_alone(model, batch, logits, i)
-            seen = _Seen(i)
+        every, seen, found = range(len(logits)), _Seen(), False
+        for some in [every] if model.size <= FEW_NUMBERS else [[i] for i in every]:
+            wanted = _wanted_alone(model, batch, logits, some)
+            seen = _Seen(some)
             _caught(plan, batch, seen)
             if not _adds_up(plan, seen, wanted):
                 return None
@@ -88,19 +89,22 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     return _sized(plan, seen) if found else None
 
 
-def _wanted_alone(model: Classifier, batch: Batch, logits: Tensor, i: int) -> Sequence[Tensor]:
-    """The gradients of instance i by plain autograd, from the logits of the batch."""
-    single = torch.zeros_like(logits)
-    single[i] = _cotangent(model, batch).to(logits)[i]
-    parameters = list(model.parameters.values())
-    return torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True)
+def _wanted_alone(model: Classifier, batch: Batch, logits: Tensor, some: Sequence[int]) -> Sequence[Tensor]:
+    """The gradients [instances, numbers] by plain autograd, of some instances of the batch; by parameter."""
+    parameters, cotangent = list(model.parameters.values()), _cotangent(model, batch).to(logits)
+    rows = []
+    for i in some:
+        single = torch.zeros_like(logits)
+        single[i] = cotangent[i]
+        rows.append(torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True))
+    return [torch.stack([each.to_dense().flatten().cpu() for each in own]) for own in zip(*rows, strict=True)]
 
 
 class _Seen:
-    """A sink that adds up the gradients of one instance, and notes what they are made of."""
+    """A sink that adds up the gradients of some instances, and notes what they are made of."""
 
-    def __init__(self, instance: int | None = None) -> None:
-        self.instance = instance
+    def __init__(self, instances: Sequence[int] = ()) -> None:
+        self.instances = list(instances)
         self.formed: dict[int, Tensor] = {}  # by the parameter's id
         self.parts: list[tuple[int, type[Part], bool, int]] = []  # id, type, whether it is cheaper, stored
 
@@ -109,9 +113,9 @@ class _Seen:
         key = id(part.parameter)
         cheaper = isinstance(part, (Outer, Lookup)) and part.is_cheaper
         self.parts.append((key, type(part), cheaper, part.stored if cheaper else 0))
-        if self.instance is not None:
-            formed = part.formed()[self.instance].flatten().cpu()
-            self.formed[key] = self.formed[key] + formed if key in self.formed else formed.clone()
+        if self.instances:
+            formed = part.formed()[self.instances].flatten(1).cpu()
+            self.formed[key] = self.formed[key] + formed if key in self.formed else formed
 
 
 @torch.enable_grad()
@@ -195,8 +199,7 @@ def _adds_up(plan: Plan, seen: "_Seen", wanted: Sequence[Tensor]) -> bool:
     """Whether the parts of each parameter add up to its gradients, which are wanted in the plan's order."""
     atol = max(_tolerance(part) for part in wanted)
     for key, part in zip(plan.places, wanted, strict=True):
-        theirs = part.to_dense().flatten().cpu()
-        if not _agree(seen.formed.pop(key, torch.zeros_like(theirs))[None], theirs[None], atol):
+        if not _agree(seen.formed.pop(key, torch.zeros_like(part)), part, atol):
             return False
     return True
 

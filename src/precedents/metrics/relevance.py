@@ -11,12 +11,12 @@ from torch import Tensor
 from precedents.data.examples import Examples
 from precedents.gradients.rows import Rows
 from precedents.metrics.kernel import Kernel
-from precedents.metrics.preconditioners._inverse import Inverse
+from precedents.metrics.preconditioners._inverse import REFUSAL, Inverse
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
 from precedents.metrics.vectors import ROWS, SQUARES, Question, Vectors
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import FLOAT64, MOST
+from precedents.runtime.budget import COUNTED, FLOAT64, MOST
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost, Estimate, speed, timed
 
@@ -69,11 +69,16 @@ class Relevance:
 
     def required(self, beside: int = 0) -> None:
         """Refuses a question that the budget has no room for, with bytes of what is held `beside` it."""
-        known = self.slot in self.workspace.cache
-        fit = 0 if known else self.metric.preconditioner.cost(self.vectors, 0).bytes
-        self.workspace.classifier.budget.required(
-            fit + self.vectors.least + beside, f"{self.metric}", "Allow more memory, or use cos_last."
-        )
+        fit = 0 if self.slot in self.workspace.cache else self._fit
+        need = fit + self.vectors.least + beside
+        if need >= COUNTED:  # most are not
+            what, instead = self.metric.preconditioner.refusal(self.vectors) if fit > beside else REFUSAL
+            self.workspace.classifier.budget.required(need, what or str(self.metric), instead)
+
+    @cached_property
+    def _fit(self) -> int:
+        """Bytes that fitting the matrix holds."""
+        return self.metric.preconditioner.cost(self.vectors, 0).bytes
 
     def kernels(self, cases: Examples, again: bool = True) -> Iterator[Kernel]:
         """The inner products of the cases with consecutive blocks of the training set, in order.
@@ -110,10 +115,13 @@ class Relevance:
         """The k most relevant training instances of each case; the full matrix is never held."""
         return self.ranked(cases, k).top
 
-    def ranked(self, cases: Examples, k: int) -> Ranked:
-        """The k most relevant, with how many scores are below each, and the training instances' lengths."""
+    def ranked(self, cases: Examples, k: int, shown: int = 0) -> Ranked:
+        """The k most relevant, with how many scores are below each, and the training instances' lengths.
+
+        `shown` is how many bytes are made of each of them afterwards.
+        """
         k = checked_k(k, len(self.workspace.subject.train))
-        self.required()
+        self.required(len(cases) * (1 + k) * shown)
         inverse = self.inverse
         every, squares = [], list[Tensor]()
         for group in self.vectors.groups(cases):

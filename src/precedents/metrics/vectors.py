@@ -5,6 +5,7 @@ What is kept of them for the next question is decided by the memory budget.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from torch import Tensor
@@ -27,7 +28,7 @@ WEIGHED = 3  # vectors for one that is weighed: as it is formed, as it is weighe
 RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
 
 SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers that are stored")
-BLOCK: Slot[int] = Slot("rows of a block")
+WEIGHED_ROWS: Slot[int] = Slot("rows that are weighed at once")
 ROWS: Slot[Sequence[RowBlock]] = Slot("vectors of the training set", large=True)
 SQUARES: Slot[Tensor] = Slot("squared lengths [n] of the training set's vectors")
 
@@ -82,7 +83,7 @@ class Vectors:
     def rows(self, examples: Examples, first: int = 0) -> Iterator[RowBlock]:
         """The vectors of any instances, from the first on, in blocks of a size that the budget has room for."""
         classifier, features = self.workspace.subject.classifier, self.features
-        size, stop = self._block(False), len(examples)
+        size, stop = self._read, len(examples)
         size = -(-(stop - first) // -(-(stop - first) // size)) if stop > first else size
         with BUFFERS:
             for start in tracked(range(first, stop, size), getattr(features, "__name__", "features")):
@@ -111,30 +112,32 @@ class Vectors:
             return room >= 0
 
         blocks = workspace.cache.blocks(slot, rest, fits)
-        return _pieces(blocks, self._block(True)) if self.weighed else blocks
+        return _pieces(blocks, self._weighed) if self.weighed else blocks
 
-    def _block(self, weighed: bool) -> int:
-        """How many rows are a block, once and for all; fewer where they are formed to be weighed."""
+    @cached_property
+    def _read(self) -> int:
+        """How many rows are made at once."""
         budget = self.workspace.subject.classifier.budget
-
-        def made() -> int:
-            if not weighed:
-                return budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
-            return max(1, min(MOST, budget.bytes // (8 * self._formed)))
-
-        return self.workspace.once(BLOCK.at(self.features, weighed), made)
+        return budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
 
     @property
+    def _weighed(self) -> int:
+        """How many rows are weighed at once: the same for all that are weighed in this workspace."""
+        budget = self.workspace.subject.classifier.budget
+        slot = WEIGHED_ROWS.at(self.features)
+        return self.workspace.once(slot, lambda: max(1, min(MOST, budget.bytes // (8 * self._formed))))
+
+    @cached_property
     def _formed(self) -> int:
         """Bytes of a vector while it is compared: as it is stored, or formed and weighed."""
         return WEIGHED * FLOAT64 * self.width if self.weighed else self.row_bytes
 
-    @property
+    @cached_property
     def least(self) -> int:
         """Bytes without which no case is compared: a case, two training instances, and a pass."""
         return 3 * self._formed + self._pass
 
-    @property
+    @cached_property
     def _pass(self) -> int:
         """Bytes of what makes the vector of one instance."""
         model = self.workspace.subject.classifier
@@ -144,10 +147,10 @@ class Vectors:
 
     def used(self, m: int) -> int:
         """Bytes that comparing m cases holds at once, without what is kept."""
-        budget, rows = self.workspace.subject.classifier.budget, self._block(self.weighed)
+        budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self._read
         return (min(m, self._group) + 2 * rows) * self._formed + max(self._pass, budget.bytes // 8)
 
-    @property
+    @cached_property
     def room(self) -> int:
         """How many bytes of the training set's vectors are kept for the next question."""
         left = self.workspace.subject.classifier.budget.bytes - self.used(1)
@@ -158,7 +161,7 @@ class Vectors:
         """The blocks, and where they are kept."""
         return Holding(ROWS.at(self.features), self.blocks)
 
-    @property
+    @cached_property
     def _group(self) -> int:
         """How many cases are compared at once: their vectors take a third of the budget at most."""
         budget = self.workspace.subject.classifier.budget

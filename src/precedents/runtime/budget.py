@@ -1,6 +1,9 @@
 """Memory as a budget: what may be used, how large blocks are, and a refusal before work that cannot fit."""
 
+import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +23,7 @@ ENOUGH = 128  # rows of a block that make a matrix product fast
 FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
 MOST = 1536  # rows of a block, and instances of a pass
+COUNTED = 2**20  # bytes from which on what is held is counted
 CONSTANT = 96 * 2**20  # bytes that may be used beside a budget: Python's objects, workspaces of the libraries
 GROUP = Path("/sys/fs/cgroup")  # where Linux says what a container may use
 
@@ -38,9 +42,10 @@ class Held:
         self.bytes = 0
 
     def until_gone(self, owner: Any, count: int) -> None:
-        """Counts so many bytes while the owner is there."""
-        self.bytes += count
-        finalize(owner, self._free, count).atexit = False
+        """Counts so many bytes while the owner is there, if they are many."""
+        if count >= COUNTED:
+            self.bytes += count
+            finalize(owner, self._free, count).atexit = False
 
     def _free(self, count: int) -> None:
         self.bytes -= count
@@ -85,6 +90,11 @@ class Budget:
     def fits(self, count: int, held: int) -> bool:
         """Whether so many bytes more may be used beside those that are held."""
         return count + (0 if self.given is None else held) <= self.bytes  # what is held is not free
+
+    def bound(self, count: int, what: str, instead: str) -> None:
+        """Refuses work that needs more bytes than there are, if they are many."""
+        if count >= COUNTED:
+            self.required(count, what, instead)
 
     def required(self, count: int, what: str, instead: str) -> None:
         """Refuses work that needs more bytes than there are."""
@@ -136,3 +146,26 @@ def readable(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} GiB"
+
+
+@contextmanager
+def memory_told() -> Iterator[None]:
+    """Turns an allocation that failed, of whichever library, into one line; also as a decorator."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not out_of_memory(error):
+            raise
+        tried = re.search(r"allocate (\d+) bytes", str(error))
+        what = f"an allocation of {readable(int(tried[1]))} failed" if tried else "an allocation failed"
+        raise BudgetError(
+            f"Out of memory: {what}. Pass memory= to bound what is used, as memory='2 GB', or use fewer "
+            "instances or a cheaper metric."
+        ) from error
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
