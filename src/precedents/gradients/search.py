@@ -30,7 +30,7 @@ PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used aga
 FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
 SEARCH = 4  # gradients that are held at once when the rules are tried
 SLOW_SEARCH = 6  # and when something else is, in float64
-INSTEAD = "Allow more memory, or use a metric on hidden layers: cos_last."
+INSTEAD = "Allow more memory, or use a metric without gradients: cos_last, cos_x."
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
 
 

@@ -16,7 +16,7 @@ from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
 from precedents.metrics.vectors import ROWS, SQUARES, Question, Vectors
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import COUNTED, FLOAT64, MOST
+from precedents.runtime.budget import COUNTED, FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost, Estimate, speed, timed
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 FEWEST = 4  # instances of a first trial,
 ALLOWED = 0.5  # seconds that all trials may take,
-SHARE = 0.03  # or the share of what is estimated
+SHARE = 0.03  # or the share of what is estimated,
+MOST_ALLOWED = 3.0  # and not more
 
 INVERSE: Slot[Inverse] = Slot("fitted inverse", large=True)
 
@@ -175,8 +176,9 @@ class Relevance:
             if self.metric.preconditioner == identity:
                 multiplied, _ = timed(lambda rows=rows: rows.products(rows))
                 spent, pair = spent + multiplied, multiplied / size**2
-            larger = min(4 * size, MOST, len(train))
-            affordable = spent + larger * (best + larger * pair) <= max(ALLOWED, SHARE * passes * best)
+            larger = min(4 * size, self.vectors.at_once, len(train))
+            allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
+            affordable = spent + larger * (best + larger * pair) <= allowed
             size = larger if larger > size and affordable else 0
         return best, pair
 

@@ -83,7 +83,7 @@ class Vectors:
     def rows(self, examples: Examples, first: int = 0) -> Iterator[RowBlock]:
         """The vectors of any instances, from the first on, in blocks of a size that the budget has room for."""
         classifier, features = self.workspace.subject.classifier, self.features
-        size, stop = self._read, len(examples)
+        size, stop = self.at_once, len(examples)
         size = -(-(stop - first) // -(-(stop - first) // size)) if stop > first else size
         with BUFFERS:
             for start in tracked(range(first, stop, size), getattr(features, "__name__", "features")):
@@ -115,7 +115,7 @@ class Vectors:
         return _pieces(blocks, self._weighed) if self.weighed else blocks
 
     @cached_property
-    def _read(self) -> int:
+    def at_once(self) -> int:
         """How many rows are made at once."""
         budget = self.workspace.subject.classifier.budget
         return budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
@@ -147,7 +147,7 @@ class Vectors:
 
     def used(self, m: int) -> int:
         """Bytes that comparing m cases holds at once, without what is kept."""
-        budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self._read
+        budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self.at_once
         return (min(m, self._group) + 2 * rows) * self._formed + max(self._pass, budget.bytes // 8)
 
     @cached_property

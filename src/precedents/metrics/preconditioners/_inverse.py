@@ -20,7 +20,7 @@ from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 
-REFUSAL = ("", "Allow more memory, or use a metric on hidden layers: cos_last.")
+REFUSAL = ("", "Allow more memory, or use a cheaper metric: cos_grad, cos_last, cos_x.")
 Negative = Literal["drop", "keep"]  # what becomes of negative eigenvalues
 
 
