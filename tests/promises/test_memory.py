@@ -45,7 +45,7 @@ def found() -> dict[tuple[str, ...], dict[str, Any]]:
     results: dict[tuple[str, ...], dict[str, Any]] = {}
     for model in dict.fromkeys(row[0] for row in TABLE):
         rows = [row[:4] for row in TABLE if row[0] == model]
-        command = [sys.executable, "-m", "tests.promises.peak", model]
+        command = [sys.executable, "-m", "benchmarks.peak", model]
         lines = "\n".join("|".join(row[1:]) for row in rows) + "\n"
         ran = subprocess.run(command, cwd=HERE, input=lines, capture_output=True, text=True, check=True)
         results |= dict(zip(rows, map(json.loads, ran.stdout.splitlines()), strict=True))

@@ -106,13 +106,13 @@ class _Seen:
     def __init__(self, instances: Sequence[int] = ()) -> None:
         self.instances = list(instances)
         self.formed: dict[int, Tensor] = {}  # by the parameter's id
-        self.parts: list[tuple[int, type[Part], bool, int]] = []  # id, type, whether it is cheaper, stored
+        self.parts: list[tuple[int, type[Part], int]] = []  # id, type, numbers of factors if they are cheaper
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
         key = id(part.parameter)
-        cheaper = isinstance(part, (Outer, Lookup)) and part.is_cheaper
-        self.parts.append((key, type(part), cheaper, part.stored if cheaper else 0))
+        stored = part.stored if isinstance(part, (Outer, Lookup)) and part.is_cheaper else 0
+        self.parts.append((key, type(part), stored))
         if self.instances:
             formed = part.formed()[self.instances].flatten(1).cpu()
             self.formed[key] = self.formed[key] + formed if key in self.formed else formed
@@ -210,14 +210,14 @@ def _sized(plan: Plan, seen: "_Seen") -> Plan:
     keys = [key for key, *_ in seen.parts]
     factored = {
         key: cast("type[Outer | Lookup]", kind)
-        for key, kind, cheaper, _ in seen.parts
-        if cheaper and keys.count(key) == 1
+        for key, kind, stored in seen.parts
+        if stored and keys.count(key) == 1
     }
     recorder = plan.recording.recorder
     volume, in_cache = recorder.volume / recorder.instances, recorder.in_cache / recorder.instances
-    stored = sum(count for key, _, _, count in seen.parts if key in factored)
-    stored += sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
-    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=stored)
+    numbers = sum(stored for key, _, stored in seen.parts if key in factored)
+    numbers += sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
+    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers)
 
 
 def _cotangent(model: Classifier, batch: Batch) -> Tensor:

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from precedents.data.examples import Examples
+from precedents.classifier.classifier import Classifier
+from precedents.data.examples import Batch, Examples
 from precedents.gradients.rows import Rows
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.preconditioners._inverse import REFUSAL, Inverse
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
-from precedents.metrics.vectors import ROWS, SQUARES, Question, Vectors
+from precedents.metrics.vectors import ROWS, SQUARES, Features, Question, Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import COUNTED, FLOAT64
 from precedents.runtime.cache import Slot
@@ -171,10 +172,10 @@ class Relevance:
         spent, best, pair, size = 0.0, float("inf"), 0.0, min(FEWEST, len(train))
         while size:
             few = train.take(range(size))
-            seconds, rows = timed(lambda few=few: Rows.of(features(model, few)))
+            seconds, rows = timed(partial(_rows, features, model, few))
             spent, best = spent + seconds, min(best, seconds / size)
             if self.metric.preconditioner == identity:
-                multiplied, _ = timed(lambda rows=rows: rows.products(rows))
+                multiplied, _ = timed(partial(rows.products, rows))
                 spent, pair = spent + multiplied, multiplied / size**2
             larger = min(4 * size, self.vectors.at_once, len(train))
             allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
@@ -189,3 +190,7 @@ class Relevance:
         cost = self.metric.preconditioner.cost(vectors, 0)
         row = cost.itemsize * vectors.width or vectors.row_bytes
         return cost.disk + len(vectors) * (row + 2 * FLOAT64)
+
+
+def _rows(features: Features, model: Classifier, batch: Batch) -> Rows:
+    return Rows.of(features(model, batch))
