@@ -27,6 +27,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.environments
 	$(BIN)/python -m benchmarks.speed --out benchmarks/results --curvature --mobilenet-fisher
 	$(BIN)/python -m benchmarks.growth --out benchmarks/results
+	$(BIN)/python -m benchmarks.memory --out benchmarks/results
 	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
 
 # The paper's evaluation: hours to days; stopped, it goes on. DATA=FOLDER where the files are, or they are downloaded.

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
+from benchmarks.memory import section
 from benchmarks.models import MODELS
 from benchmarks.peers import PEERS
 from benchmarks.records import Record, Records
@@ -25,7 +26,7 @@ CURVATURE = {
 }
 
 
-def page(works: Sequence[Summary], growth: Sequence[Record]) -> Iterator[str]:
+def page(works: Sequence[Summary], growth: Sequence[Record], memory: Sequence[Record] = ()) -> Iterator[str]:
     """The lines of the page."""
     compared = main_works(works)
     yield "# Benchmarks"
@@ -50,6 +51,8 @@ def page(works: Sequence[Summary], growth: Sequence[Record]) -> Iterator[str]:
     yield from curvature(works)
     if growth:
         yield from growth_section(growth)
+    if memory:
+        yield from section(memory)
 
 
 def main_works(works: Sequence[Summary]) -> list[Summary]:
@@ -216,9 +219,9 @@ def main() -> None:
     given = parser.parse_args()
     works = summaries(Records(given.results / "speed.jsonl"))
     last = {record["key"]: record for record in Records(given.results / "growth.jsonl")}
-    growth = list(last.values())
+    growth, memory = list(last.values()), list(Records(given.results / "memory.jsonl"))
     (given.out / "images").mkdir(parents=True, exist_ok=True)
-    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth)) + "\n")
+    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth, memory)) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(main_works(works), titles, NAMES), given.out / "images" / "benchmarks.svg")
     if growth:

@@ -11,13 +11,21 @@ ROOT = Path(__file__).parent.parent
 
 
 def run_module(
-    module: str, *arguments: str, python: str = sys.executable, most: float | None = None
+    module: str,
+    *arguments: str,
+    python: str = sys.executable,
+    most: float | None = None,
+    given: str | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """`python -m module arguments`, with the precedents that is imported here, for at most so many seconds."""
+    """`python -m module arguments`, with the precedents that is imported here, for at most so many seconds.
+
+    `given` is what it reads.
+    """
     return subprocess.run(  # noqa: S603
         [python, "-m", module, *arguments],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(Path(precedents.__file__).parent.parent)},
+        input=given,
         capture_output=True,
         text=True,
         timeout=most,

@@ -16,9 +16,11 @@ from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
+from precedents.runtime.budget import memory_told
 from precedents.views.instance import Render
 
 
+@memory_told()
 def audit(
     model: Any,
     train: Any,

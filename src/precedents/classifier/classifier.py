@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from precedents.classifier.construction import Construction
+from precedents.classifier.construction import Construction, tensor_bytes
 from precedents.classifier.hidden_layers import Tap, flat, watched
 from precedents.classifier.loss import CrossEntropy, Loss
 from precedents.classifier.memory_format import layout, store
@@ -201,7 +201,7 @@ class Classifier:
         Each layer draws as its own `reset_parameters` does; a parameter whose owner has none is drawn
         from a normal distribution with the mean and deviation that it has now.
         """
-        copy = deepcopy(self.module)
+        copy = self._copied()
         store(copy, torch.contiguous_format)  # numbers are drawn in the order in which they are stored
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(DRAWS + seed)
@@ -235,4 +235,10 @@ class Classifier:
 
     def doubled(self) -> "Classifier":
         """The classifier with its weights in float64."""
-        return replace(self, module=deepcopy(self.module).double())
+        return replace(self, module=self._copied(torch.double))
+
+    def _copied(self, dtype: torch.dtype | None = None) -> nn.Module:
+        """A copy of the module, in another precision if one is given, which the budget knows of."""
+        copy = deepcopy(self.module).to(dtype=dtype)
+        self.budget.held.until_gone(copy, tensor_bytes(copy))
+        return copy

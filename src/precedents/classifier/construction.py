@@ -17,7 +17,7 @@ from precedents.data.examples import Examples, checked_range
 from precedents.data.inputs import Inputs, alone
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError
-from precedents.runtime.budget import Budget
+from precedents.runtime.budget import COUNTED, Budget
 from precedents.runtime.wording import a_type, first_line
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ class Construction:
 
     def made(self, kind: type["Classifier"], module: nn.Module, train: Examples) -> "Classifier":
         """The classifier of this module; a module that is none is refused."""
-        copy = _copy(_accepted(module)).eval()
+        budget = Budget.of(self.memory)
+        copy = _copied(_accepted(module), budget)
         batch = train.take(train.largest)
         sample, b = batch.inputs, len(batch.labels)
-        budget = Budget.of(self.memory)
         look = self._first_look(copy, sample, b)
         head = look.head
         logits = laid_out(copy, partial(look.outputs.of, copy, sample), look.logits)
@@ -118,6 +118,22 @@ def _accepted(module: nn.Module) -> nn.Module:
     if isinstance(module, torch.jit.ScriptModule):
         raise InputError("The model is scripted: its layers cannot be seen. Pass the module it was made from.")
     return module
+
+
+def _copied(module: nn.Module, budget: Budget) -> nn.Module:
+    """A copy in eval mode, which the budget has room for and knows of."""
+    size = tensor_bytes(module)
+    if size < COUNTED:
+        return _copy(module).eval()
+    budget.required(size, "A copy of the model", "Allow more memory.")
+    copy = _copy(module).eval()
+    budget.held.until_gone(copy, size)
+    return copy
+
+
+def tensor_bytes(module: nn.Module) -> int:
+    """How many bytes the parameters and buffers of a module take."""
+    return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
 
 
 def _copy(module: nn.Module) -> nn.Module:

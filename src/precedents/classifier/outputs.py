@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from precedents.data.inputs import Inputs, count, mapped, shapes
 from precedents.errors import InputError, UnknownNameError
+from precedents.runtime.budget import out_of_memory
 from precedents.runtime.wording import a_type, first_line
 
 Place: TypeAlias = str | int  # a key or an attribute; a position
@@ -55,6 +56,8 @@ def returned(module: nn.Module, inputs: Inputs) -> Any:
     try:
         return fed(module, placed(module, inputs))
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        if out_of_memory(error):
+            raise
         raise InputError(
             f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
             f"{first_line(error)}"

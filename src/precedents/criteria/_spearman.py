@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+AT_ONCE = 2**20  # scores that are ranked at once
+
 
 def spearman(first: Tensor, second: Tensor) -> Tensor:
     """The rank correlation [m] of the rows of two score matrices [m, n].
@@ -14,6 +16,13 @@ def spearman(first: Tensor, second: Tensor) -> Tensor:
     >>> spearman(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[10.0, 40.0, 90.0]]))
     tensor([1.], dtype=torch.float64)
     """
+    size = max(1, AT_ONCE // max(1, first.shape[1]))
+    parts = zip(first.split(size), second.split(size), strict=True)
+    return torch.cat([_spearman(one, other) for one, other in parts])
+
+
+def _spearman(first: Tensor, second: Tensor) -> Tensor:
+    """Of a few rows."""
     a, b = doubled_ranks(first), doubled_ranks(second)
     ab, aa, bb = (a * b).sum(dim=1), a.square().sum(dim=1), b.square().sum(dim=1)
     ordered = (aa > 0) & (bb > 0)

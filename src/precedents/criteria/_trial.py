@@ -17,6 +17,7 @@ from precedents.metrics.kernel import Kernel, joined, stacked
 from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.wording import a_type
 
@@ -95,6 +96,7 @@ class Trial:
         """The inner products of all cases with all training instances, which metrics of one kernel share."""
         relevance = self.relevance(metric)
         slot = KERNEL.at(self, metric.features, relevance.metric.preconditioner)
+        self.workspace.holding(slot, FLOAT64 * len(self.cases) * len(self.workspace.train))
         return self.workspace.once(slot, lambda: _whole(relevance, self.cases))
 
     def randomized(self, seed: int, label: str) -> "Trial":
@@ -149,13 +151,19 @@ class Trial:
         return Trial._of(workspace, test, (subject.train.labels, self.truth))
 
 
-KERNEL: Slot[Kernel] = Slot("kernel of all cases with all training instances")
+SCORES = 4  # matrices of all scores that a criterion holds at once
+
+KERNEL: Slot[Kernel] = Slot("kernel of all cases with all training instances", large=True)
 DRAWN: Slot[Workspace] = Slot("workspace of a model with drawn parameters")
 RANDOMIZED: Slot[Trial] = Slot("trial of a model with drawn parameters")
 MERGED: Slot[Trial] = Slot("trial of a model of merged classes")
 
 
 def _whole(relevance: Relevance, cases: Examples) -> Kernel:
+    m, n = len(cases), len(relevance.workspace.train)
+    need, what = SCORES * FLOAT64 * m * n, f"The scores [{m}, {n}] of all cases"
+    relevance.workspace.classifier.budget.bound(need, what, "Use fewer cases.")
+    relevance.required(need)
     groups = relevance.vectors.groups(cases)
     return stacked([joined(list(relevance.kernels(group))) for group in groups])
 

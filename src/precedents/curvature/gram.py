@@ -22,7 +22,7 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
     """
     n, p = len(train), model.size
     model.budget.required(2 * FLOAT64 * n * n, f"The Gram matrix of {n} instances", "Use fewer instances.")
-    width = max(1, min(p, (model.budget.bytes - 2 * FLOAT64 * n * n) // (2 * model.itemsize * n)))
+    width = max(1, min(p, _room(model, n) // (model.itemsize * n + 2 * FLOAT64 * min(n, BLOCK_ROWS))))
     gram = torch.zeros(n, n, dtype=torch.double)
     slices = [slice(start, min(start + width, p)) for start in range(0, p, width)]
     for columns in tracked(slices, "Gram matrix"):
@@ -36,6 +36,11 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
         assert rows is not None
         _add_lower(gram, rows, torch.cat(lengths))
     return mirrored(gram)
+
+
+def _room(model: Classifier, n: int) -> int:
+    """Bytes for gradients beside the matrix [n, n], its copy and a pass."""
+    return model.budget.bytes * 3 // 4 - 2 * FLOAT64 * n * n
 
 
 def _add_lower(gram: Tensor, rows: Tensor, lengths: Tensor) -> None:

@@ -7,6 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from precedents.classifier.classifier import Classifier, gradients_on
 from precedents.data.examples import Batch, Examples
 from precedents.errors import InputError
+from precedents.runtime.budget import FLOAT64
 from precedents.runtime.progress import tracked
 
 PIECE_ROWS = 64  # of the matrix at a time
@@ -15,15 +16,24 @@ PIECE_ROWS = 64  # of the matrix at a time
 @gradients_on
 def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor:
     """The Hessian [p, p] of the mean loss, by differentiating its gradient entry by entry."""
+    size, count = _sizes(model, size)
     model = twice_differentiable(model).doubled()
     total = torch.zeros(model.size, model.size, dtype=torch.double)
-    starts = range(0, model.size, PIECE_ROWS)
+    starts = range(0, model.size, count)
     for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
         with sdpa_kernel(SDPBackend.MATH):  # the other kinds of attention have no second derivative
             gradient = _batch_gradient(model, batch) / len(train)
             for start in starts:
-                total[start : start + PIECE_ROWS] += _rows(model, gradient, start).cpu()
+                total[start : start + count] += _rows(model, gradient, start, count).cpu()
     return (total + total.T) / 2
+
+
+def _sizes(model: Classifier, size: int) -> tuple[int, int]:
+    """How many instances are differentiated at a time, up to `size`, and how many rows of the matrix."""
+    each = 4 * FLOAT64 * max(1, model.activations)  # bytes of an instance, for each row
+    room = max(1, model.budget.bytes // 4 // each)
+    size = min(size, room)
+    return size, max(1, min(PIECE_ROWS, room // size))
 
 
 def twice_differentiable(model: Classifier) -> Classifier:
@@ -69,9 +79,9 @@ def _batch_gradient(model: Classifier, batch: Batch) -> Tensor:
     return torch.cat([part.flatten() for part in parts])
 
 
-def _rows(model: Classifier, gradient: Tensor, start: int) -> Tensor:
-    """The derivatives [rows, p] of some consecutive entries of the gradient."""
-    stop = min(start + PIECE_ROWS, len(gradient))
+def _rows(model: Classifier, gradient: Tensor, start: int, count: int) -> Tensor:
+    """The derivatives [count, p] of consecutive entries of the gradient, from `start` on."""
+    stop = min(start + count, len(gradient))
     parameters = list(model.parameters.values())
     units = torch.eye(len(gradient), device=gradient.device, dtype=gradient.dtype)[start:stop]
     try:

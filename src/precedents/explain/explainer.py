@@ -13,7 +13,7 @@ from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
 from precedents.data.examples import Examples
-from precedents.data.inputs import mapped
+from precedents.data.inputs import count, leaves, mapped
 from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, equal, hubs, outlying
 from precedents.explain.decomposition import decomposed
 from precedents.explain.explanation import Explanation
@@ -23,6 +23,7 @@ from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.budget import memory_told
 from precedents.runtime.cost import Estimate
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
@@ -59,6 +60,7 @@ class Explainer:
       #0  0  +0.447  above 50.0%
     """
 
+    @memory_told()
     def __init__(
         self,
         model: Any,
@@ -106,13 +108,14 @@ class Explainer:
         """What turns an instance into what a person sees, if it was given or the model's kind has one."""
         return self.subject.render
 
+    @memory_told()
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
         The label of a case is the model's own prediction unless `labels` says otherwise.
         """
         cases = self.subject.cases(x, labels)
-        ranked = self.relevance.ranked(cases, k)
+        ranked = self.relevance.ranked(cases, k, self._instance)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
@@ -145,6 +148,12 @@ class Explainer:
         )
 
     @cached_property
+    def _instance(self) -> int:
+        """Bytes of an instance and of its copy, which an explanation shows."""
+        sample = self.subject.classifier.sample
+        return 2 * sum(leaf.numel() * leaf.element_size() for leaf in leaves(sample)) // count(sample)
+
+    @cached_property
     def _spread(self) -> dict[str, float]:
         return spread_of(self.subject.train, self.subject.render)
 
@@ -167,14 +176,17 @@ class Explainer:
         failed = ", ".join(self.finding.failed)
         return [f"Caution: {self.name} failed the audit of this model: {failed}."]
 
+    @memory_told()
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
         return self.relevance.scores(self.subject.cases(x, labels))
 
+    @memory_told()
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         return self.relevance.estimate(m)
 
+    @memory_told()
     def save(self, folder: str | Path) -> None:
         """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
 
@@ -184,6 +196,7 @@ class Explainer:
         save(self.relevance, Path(folder), self.classes)
 
     @classmethod
+    @memory_told()
     def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
         """The explainer that was saved from this model and training set: the same numbers, bit for bit.
 

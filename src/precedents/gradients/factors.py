@@ -6,7 +6,7 @@ inner products of their factors, and rows of a table that only one of two instan
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
 import torch
@@ -20,6 +20,8 @@ OVERHEAD = 64  # what a factored product costs beside its multiplications, per p
 LARGE_NUMBERS = 2**16  # of a gradient from which on it is faster to form it in its place than to copy it
 FORMING = 1.25  # what a formed product costs with the forming and holding of the gradients
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
+
+PRODUCT_NUMBERS = 2**23  # inner products of factors that are held at once
 
 Self = TypeVar("Self", bound="Factored")
 
@@ -124,6 +126,10 @@ class Outer:
     def products(self, other: "Outer") -> Tensor:
         """The products of the factors' inner products, summed over pairs of positions."""
         (a, t), (b, s) = self.left.shape[:2], other.left.shape[:2]
+        size = max(1, PRODUCT_NUMBERS // max(1, t * b * s))
+        if size < a:
+            few = (self.changed(partial(_between, i, i + size)) for i in range(0, a, size))
+            return torch.cat([each.products(other) for each in few])
         lefts = self.left.flatten(0, 1) @ other.left.flatten(0, 1).T  # [a t, b s]
         lefts *= self.right.flatten(0, 1) @ other.right.flatten(0, 1).T
         return lefts if t == s == 1 else lefts.reshape(a, t, b, s).sum(dim=(1, 3))
@@ -235,6 +241,11 @@ def _stacked(blocks: Sequence[Tensor]) -> Tensor:
     most = max(block.shape[1] for block in blocks)
     even = [block if block.shape[1] == most else _padded(block, most) for block in blocks]
     return torch.cat(even)
+
+
+def _between(start: int, stop: int, values: Tensor) -> Tensor:
+    """Some of the instances."""
+    return values[start:stop]
 
 
 def _padded(block: Tensor, most: int) -> Tensor:

@@ -56,6 +56,12 @@ def row_size(model: Classifier) -> tuple[int, int, int]:
     return model.size, first.element_size(), plan.stored or model.size
 
 
+def pass_bytes(model: Classifier) -> int:
+    """Bytes that a pass of one instance holds."""
+    plan = planned(model)
+    return plan.beside + plan.each
+
+
 def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
     """Rows [b, parameters], float64, whose squares sum to the instances' Gauss-Newton matrix."""
     plan = planned(model)

@@ -14,6 +14,7 @@ from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
 from precedents.gradients.factors import Assembly, Lookup, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
+from precedents.gradients.folding import Folded
 from precedents.gradients.recording import Recording
 from precedents.gradients.rows import Rows
 from precedents.runtime.budget import MOST
@@ -47,10 +48,23 @@ class Plan:
     def _in_cache(self) -> int:
         return max(LEAST_INSTANCES, min(MOST, int(PASS_NUMBERS / max(self.in_cache, 1))))
 
-    @cached_property
+    @property
     def _bytes(self) -> int:
-        """Eight times what comes back for one instance, which is held three times."""
-        return int(8 * 3 * self.model.itemsize * max(self.volume, 1))
+        """Eight times what a pass holds of one instance."""
+        return 8 * self.each
+
+    @cached_property
+    def each(self) -> int:
+        """Bytes that a pass holds of one instance: what comes back, three times, or what the layers return."""
+        return int(self.model.itemsize * max(3 * self.volume, 2 * self.model.activations, 1))
+
+    @cached_property
+    def beside(self) -> int:
+        """Bytes that a pass holds beside the instances: the weights of layers that were folded."""
+        folded = self.recording is not None and any(
+            isinstance(layer, Folded) for layer in self.recording.clone.modules()
+        )
+        return self.model.itemsize * self.model.size if folded else 0
 
     def width(self, columns: slice | None) -> int:
         """How many columns are formed."""

@@ -45,6 +45,11 @@ class Rows:
         """How many numbers of a vector are stored."""
         return self.matrix.shape[1] + sum(factor.stored for _, factor in self.factors)
 
+    def between(self, start: int, stop: int) -> "Rows":
+        """Some of the vectors."""
+        factors = tuple((place, factor.changed(lambda x: x[start:stop])) for place, factor in self.factors)
+        return Rows(self.matrix[start:stop], self.scale[start:stop], factors)
+
     def products(self, other: "Rows") -> Tensor:
         """Inner products [b, b'] with other rows, float64; the multiplications are in the rows' precision."""
         cross = self.matrix @ other.matrix.T

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +18,19 @@ from precedents.data.examples import Batch
 from precedents.data.inputs import count
 from precedents.errors import InputError, PrecedentsError
 from precedents.gradients.factors import Lookup, Outer, Part
-from precedents.gradients.fallbacks import by_instance, flat
+from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.folding import foldable, folded
 from precedents.gradients.instrumentation import instrumented
 from precedents.gradients.plan import Plan
 from precedents.gradients.recording import Recording
+from precedents.runtime.budget import FLOAT64
 from precedents.runtime.wording import first_line
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
+FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
+SEARCH = 4  # gradients that are held at once when the rules are tried
+SLOW_SEARCH = 6  # and when something else is, in float64
+INSTEAD = "Allow more memory, or use a metric without gradients: cos_last, cos_x."
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
 
 
@@ -36,18 +42,26 @@ def searched(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
     labels = torch.zeros(count(model.sample), dtype=torch.long)
     batch = Batch(model.sample, labels, range(len(labels)))
+    model.budget.bound(
+        SEARCH * model.itemsize * model.size, f"Per-example gradients of {model.size} parameters", INSTEAD
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is only tried
         plan = _by_rules(model, batch)
         if plan is not None:
             return plan
+        model.budget.bound(
+            SLOW_SEARCH * FLOAT64 * model.size,
+            f"Per-example gradients of {model.size} parameters without layer rules",
+            INSTEAD,
+        )
         tried, fallback = _tried(model, batch)
     if fallback:
         _said(model, fallback)
     if tried.recording is None:
         return Plan(model, _places(model), vectorised=tried.vectorised)
     plan = Plan(model, _places(model), instrumented(model, like=tried.recording))
-    return _sized(plan, _caught(plan, batch))
+    return _sized(plan, _caught(plan, batch, _Seen()))
 
 
 def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
@@ -56,26 +70,52 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     Plain autograd goes back once for each instance from the logits of the batch, so that all stay on the same
     side of every kink.
     """
-    parameters = list(model.parameters.values())
     try:
         clone, logits = _folded(model, batch)
         plan = Plan(model, _places(model), instrumented(model, clone=clone))
         assert plan.recording is not None
         if plan.recording.uncovered:
             return None
-        cotangent = _cotangent(model, batch).to(logits)
-        rows = []
-        for i in range(len(logits)):
-            single = torch.zeros_like(logits)
-            single[i] = cotangent[i]
-            grads = torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True)
-            rows.append(flat(grads))
-        wanted = torch.stack(rows).cpu()
-        parts = _caught(plan, batch)
-        right = wanted.any() and _add_up(plan, parts, wanted)
+        every, seen, found = range(len(logits)), _Seen(), False
+        for some in [every] if model.size <= FEW_NUMBERS else [[i] for i in every]:
+            wanted = _wanted_alone(model, batch, logits, some)
+            seen = _Seen(some)
+            _caught(plan, batch, seen)
+            if not _adds_up(plan, seen, wanted):
+                return None
+            found = found or any(bool(part.any()) for part in wanted)
     except (*FAILURES, PrecedentsError):
         return None
-    return _sized(plan, parts) if right else None
+    return _sized(plan, seen) if found else None
+
+
+def _wanted_alone(model: Classifier, batch: Batch, logits: Tensor, some: Sequence[int]) -> Sequence[Tensor]:
+    """The gradients [instances, numbers] by plain autograd, of some instances of the batch; by parameter."""
+    parameters, cotangent = list(model.parameters.values()), _cotangent(model, batch).to(logits)
+    rows = []
+    for i in some:
+        single = torch.zeros_like(logits)
+        single[i] = cotangent[i]
+        rows.append(torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True))
+    return [torch.stack([each.to_dense().flatten().cpu() for each in own]) for own in zip(*rows, strict=True)]
+
+
+class _Seen:
+    """A sink that adds up the gradients of some instances, and notes what they are made of."""
+
+    def __init__(self, instances: Sequence[int] = ()) -> None:
+        self.instances = list(instances)
+        self.formed: dict[int, Tensor] = {}  # by the parameter's id
+        self.parts: list[tuple[int, type[Part], int]] = []  # id, type, numbers of factors if they are cheaper
+
+    def append(self, part: Part) -> None:
+        """Takes the gradients of one more parameter."""
+        key = id(part.parameter)
+        stored = part.stored if isinstance(part, (Outer, Lookup)) and part.is_cheaper else 0
+        self.parts.append((key, type(part), stored))
+        if self.instances:
+            formed = part.formed()[self.instances].flatten(1).cpu()
+            self.formed[key] = self.formed[key] + formed if key in self.formed else formed
 
 
 @torch.enable_grad()
@@ -148,41 +188,36 @@ def _alone(model: Classifier, batch: Batch) -> Tensor:
     return by_instance(model, batch.inputs, cotangent).double().cpu()
 
 
-def _caught(plan: Plan, batch: Batch) -> list[Part]:
+def _caught(plan: Plan, batch: Batch, sink: "_Seen") -> "_Seen":
     """What a pass with the fixed cotangent catches."""
     assert plan.recording is not None
     cotangent = _cotangent(plan.model, batch)
-    return next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], list[Part]))
+    return next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], lambda: sink))
 
 
-def _add_up(plan: Plan, parts: Sequence[Part], wanted: Tensor) -> bool:
-    """Whether the parts of each parameter add up to its gradients among those wanted [b, parameters]."""
-    found: dict[int, Tensor] = {}
-    for part in parts:
-        formed = part.formed().reshape(len(wanted), -1).cpu()
-        key = id(part.parameter)
-        found[key] = found[key] + formed if key in found else formed
-    for key in plan.places.keys() - found.keys():
-        found[key] = torch.zeros_like(wanted[:, plan.places[key]])
-    atol = _tolerance(wanted)
-    return all(_agree(found[key], wanted[:, place], atol) for key, place in plan.places.items())
+def _adds_up(plan: Plan, seen: "_Seen", wanted: Sequence[Tensor]) -> bool:
+    """Whether the parts of each parameter add up to its gradients, which are wanted in the plan's order."""
+    atol = max(_tolerance(part) for part in wanted)
+    for key, part in zip(plan.places, wanted, strict=True):
+        if not _agree(seen.formed.pop(key, torch.zeros_like(part)), part, atol):
+            return False
+    return True
 
 
-def _sized(plan: Plan, parts: Sequence[Part]) -> Plan:
+def _sized(plan: Plan, seen: "_Seen") -> Plan:
     """With what stays factored, and with as many instances per pass as the layers' sizes suggest."""
     assert plan.recording is not None
-    keys = [id(part.parameter) for part in parts]
-    factors = {
-        key: part
-        for key, part in zip(keys, parts, strict=True)
-        if isinstance(part, (Outer, Lookup)) and part.is_cheaper and keys.count(key) == 1
+    keys = [key for key, *_ in seen.parts]
+    factored = {
+        key: cast("type[Outer | Lookup]", kind)
+        for key, kind, stored in seen.parts
+        if stored and keys.count(key) == 1
     }
-    seen = plan.recording.recorder
-    volume, in_cache = seen.volume / seen.instances, seen.in_cache / seen.instances
-    stored = sum(part.stored for part in factors.values())
-    stored += sum(place.stop - place.start for key, place in plan.places.items() if key not in factors)
-    factored = {key: type(part) for key, part in factors.items()}
-    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=stored)
+    recorder = plan.recording.recorder
+    volume, in_cache = recorder.volume / recorder.instances, recorder.in_cache / recorder.instances
+    numbers = sum(stored for key, _, stored in seen.parts if key in factored)
+    numbers += sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
+    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers)
 
 
 def _cotangent(model: Classifier, batch: Batch) -> Tensor:

@@ -2,25 +2,32 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from precedents.data.examples import Examples
+from precedents.classifier.classifier import Classifier
+from precedents.data.examples import Batch, Examples
+from precedents.gradients.rows import Rows
 from precedents.metrics.kernel import Kernel
-from precedents.metrics.preconditioners._inverse import Inverse
+from precedents.metrics.preconditioners._inverse import REFUSAL, Inverse
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
-from precedents.metrics.vectors import SQUARES, Question, Vectors
+from precedents.metrics.vectors import ROWS, SQUARES, Features, Question, Vectors
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import FLOAT64
+from precedents.runtime.budget import COUNTED, FLOAT64
 from precedents.runtime.cache import Slot
-from precedents.runtime.cost import Estimate, elapsed, speed
+from precedents.runtime.cost import Cost, Estimate, speed, timed
 
 if TYPE_CHECKING:
     from precedents.metrics.metric import Metric
+
+FEWEST = 4  # instances of a first trial,
+ALLOWED = 0.5  # seconds that all trials may take,
+SHARE = 0.03  # or the share of what is estimated,
+MOST_ALLOWED = 3.0  # and not more
 
 INVERSE: Slot[Inverse] = Slot("fitted inverse", large=True)
 
@@ -44,7 +51,7 @@ class Relevance:
     @cached_property
     def vectors(self) -> Vectors:
         """What the metric compares."""
-        return Vectors.of(self.workspace, self.metric.features)
+        return Vectors.of(self.workspace, self.metric.features, self.metric.preconditioner != identity)
 
     @property
     def inverse(self) -> Inverse:
@@ -58,8 +65,22 @@ class Relevance:
 
     def _fitted(self) -> Inverse:
         recipe, vectors = self.metric.preconditioner, self.vectors
+        self.required()
         self.workspace.reserve(recipe.cost(vectors, 0).bytes)
         return recipe.fit(vectors)
+
+    def required(self, beside: int = 0) -> None:
+        """Refuses a question that the budget has no room for, with bytes of what is held `beside` it."""
+        fit = 0 if self.slot in self.workspace.cache else self._fit
+        need = fit + self.vectors.least + beside
+        if need >= COUNTED:  # most are not
+            what, instead = self.metric.preconditioner.refusal(self.vectors) if fit > beside else REFUSAL
+            self.workspace.classifier.budget.required(need, what or str(self.metric), instead)
+
+    @cached_property
+    def _fit(self) -> int:
+        """Bytes that fitting the matrix holds."""
+        return self.metric.preconditioner.cost(self.vectors, 0).bytes
 
     def kernels(self, cases: Examples, again: bool = True) -> Iterator[Kernel]:
         """The inner products of the cases with consecutive blocks of the training set, in order.
@@ -74,6 +95,7 @@ class Relevance:
         self.workspace.classifier.budget.required(
             2 * FLOAT64 * m * n, f"The score matrix [{m}, {n}]", "Ask for fewer cases, or explain(k=...)."
         )
+        self.required(2 * FLOAT64 * m * n)
         matrix = torch.empty(m, n, dtype=torch.double)
         start = 0
         for group in self.vectors.groups(cases):
@@ -95,9 +117,14 @@ class Relevance:
         """The k most relevant training instances of each case; the full matrix is never held."""
         return self.ranked(cases, k).top
 
-    def ranked(self, cases: Examples, k: int) -> Ranked:
-        """The k most relevant, with how many scores are below each, and the training instances' lengths."""
-        k, inverse = checked_k(k, len(self.workspace.subject.train)), self.inverse
+    def ranked(self, cases: Examples, k: int, shown: int = 0) -> Ranked:
+        """The k most relevant, with how many scores are below each, and the training instances' lengths.
+
+        `shown` is how many bytes are made of each of them afterwards.
+        """
+        k = checked_k(k, len(self.workspace.subject.train))
+        self.required(len(cases) * (1 + k) * shown)
+        inverse = self.inverse
         every, squares = [], list[Tensor]()
         for group in self.vectors.groups(cases):
             squares.clear()
@@ -113,18 +140,48 @@ class Relevance:
             yield self.metric.similarity(kernel)
 
     def estimate(self, m: int) -> Estimate:
-        """What the relevance to m cases will take, from a trial on a few instances."""
-        workspace, vectors = self.workspace, self.vectors
-        model, n, width, itemsize = workspace.classifier, len(vectors), vectors.width, vectors.itemsize
-        few = workspace.train.take(range(min(n, 64)))
-        single = elapsed(lambda: self.metric.features(model, few)) / len(few.labels)
+        """What the relevance to m cases will take, from a trial on a few instances.
+
+        What is there already, computed or loaded, is not counted.
+        """
+        vectors, n = self.vectors, len(self.vectors)
+        known, fitted = self._known, self.slot in self.workspace.cache
         cost = self.metric.preconditioner.cost(vectors, m)
-        seconds = (n + m + cost.passes * n) * single + cost.flops / speed(torch.double)
-        seconds += 2.0 * n * m * width / speed(torch.float32 if itemsize == 4 else torch.double)
-        used = itemsize * width * (m + model.budget.rows(width, itemsize))
-        kept = itemsize * n * width
-        memory = cost.bytes + min(used, model.budget.bytes) + min(kept, workspace.room)
-        return Estimate(seconds, memory, self.disk)
+        done = self.metric.preconditioner.cost(vectors, 0) if fitted else Cost()
+        passes = m + (0 if known else n) + max(0.0, cost.passes - done.passes) * n
+        single, pair = self._rates(passes)
+        seconds = passes * single + n * m * pair + (cost.flops - done.flops) / speed(torch.double)
+        kept = 0 if known else min(vectors.row_bytes * n, vectors.room)
+        held = self.workspace.classifier.budget.held.bytes
+        return Estimate(seconds, held + cost.bytes - done.bytes + vectors.used(m) + kept, self.disk)
+
+    @property
+    def _known(self) -> bool:
+        """Whether what is compared of the training set is there."""
+        slots = [ROWS.at(self.metric.features)]
+        if self.slot in self.workspace.cache:
+            slots += [each.slot for each in self.inverse.holdings(self.vectors)]
+        return any(slot in self.workspace.cache for slot in slots)
+
+    def _rates(self, passes: float) -> tuple[float, float]:
+        """Seconds for the vector of an instance and for a pair, from trials that take a small part of the work.
+
+        `passes` is how many instances will pass.
+        """
+        model, train, features = self.workspace.classifier, self.workspace.train, self.metric.features
+        spent, best, pair, size = 0.0, float("inf"), 0.0, min(FEWEST, len(train))
+        while size:
+            few = train.take(range(size))
+            seconds, rows = timed(partial(_rows, features, model, few))
+            spent, best = spent + seconds, min(best, seconds / size)
+            if self.metric.preconditioner == identity:
+                multiplied, _ = timed(partial(rows.products, rows))
+                spent, pair = spent + multiplied, multiplied / size**2
+            larger = min(4 * size, self.vectors.at_once, len(train))
+            allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
+            affordable = spent + larger * (best + larger * pair) <= allowed
+            size = larger if larger > size and affordable else 0
+        return best, pair
 
     @property
     def disk(self) -> int:
@@ -133,3 +190,7 @@ class Relevance:
         cost = self.metric.preconditioner.cost(vectors, 0)
         row = cost.itemsize * vectors.width or vectors.row_bytes
         return cost.disk + len(vectors) * (row + 2 * FLOAT64)
+
+
+def _rows(features: Features, model: Classifier, batch: Batch) -> Rows:
+    return Rows.of(features(model, batch))

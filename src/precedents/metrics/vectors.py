@@ -5,25 +5,30 @@ What is kept of them for the next question is decided by the memory budget.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch, Examples, InMemory
-from precedents.gradients.gradients import row_size
+from precedents.gradients.gradients import pass_bytes, row_size
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.budget import FLOAT64, MOST
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked
 
 T = TypeVar("T")
 
+WEIGHED = 3  # vectors for one that is weighed: as it is formed, as it is weighed, and what comes of both
+
 RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
 
 SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers that are stored")
+WEIGHED_ROWS: Slot[int] = Slot("rows that are weighed at once")
 ROWS: Slot[Sequence[RowBlock]] = Slot("vectors of the training set", large=True)
 SQUARES: Slot[Tensor] = Slot("squared lengths [n] of the training set's vectors")
 
@@ -52,10 +57,14 @@ class Vectors:
     width: int  # the length d of a vector
     itemsize: int  # the bytes of a number
     row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
+    weighed: bool = False  # whether they are compared under a matrix: then they are formed, in float64
 
     @classmethod
-    def of(cls, workspace: Workspace, features: Features) -> "Vectors":
-        """Looks at one instance; features that have no meaning for the model fail here."""
+    def of(cls, workspace: Workspace, features: Features, weighed: bool = False) -> "Vectors":
+        """Looks at one instance; features that have no meaning for the model fail here.
+
+        `weighed` says that the vectors are compared under a matrix.
+        """
 
         def made() -> tuple[int, int, int]:
             subject = workspace.subject
@@ -65,7 +74,7 @@ class Vectors:
             return row.width, row.matrix.element_size(), row.stored
 
         width, itemsize, stored = workspace.cache.once(SIZE.at(features), made)
-        return cls(workspace, features, width, itemsize, itemsize * stored)
+        return cls(workspace, features, width, itemsize, itemsize * stored, weighed)
 
     def __len__(self) -> int:
         """How many training instances there are."""
@@ -74,8 +83,7 @@ class Vectors:
     def rows(self, examples: Examples, first: int = 0) -> Iterator[RowBlock]:
         """The vectors of any instances, from the first on, in blocks of a size that the budget has room for."""
         classifier, features = self.workspace.subject.classifier, self.features
-        size = classifier.budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
-        stop = len(examples)
+        size, stop = self.at_once, len(examples)
         size = -(-(stop - first) // -(-(stop - first) // size)) if stop > first else size
         with BUFFERS:
             for start in tracked(range(first, stop, size), getattr(features, "__name__", "features")):
@@ -90,7 +98,7 @@ class Vectors:
         workspace, slot = self.workspace, ROWS.at(self.features)
         train = workspace.subject.train
         size, streamed = self.row_bytes * len(train), train.streamed
-        room = workspace.subject.classifier.budget.kept(streamed) if again else 0
+        room = self.room if again else 0
         room = room if streamed or size <= room else 0
         if room:
             workspace.holding(slot, min(size, room))
@@ -103,17 +111,65 @@ class Vectors:
             room -= self.row_bytes * len(block[0])
             return room >= 0
 
-        return workspace.cache.blocks(slot, rest, fits)
+        blocks = workspace.cache.blocks(slot, rest, fits)
+        return _pieces(blocks, self._weighed) if self.weighed else blocks
+
+    @cached_property
+    def at_once(self) -> int:
+        """How many rows are made at once."""
+        budget = self.workspace.subject.classifier.budget
+        return budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
+
+    @property
+    def _weighed(self) -> int:
+        """How many rows are weighed at once: the same for all that are weighed in this workspace."""
+        budget = self.workspace.subject.classifier.budget
+        slot = WEIGHED_ROWS.at(self.features)
+        return self.workspace.once(slot, lambda: max(1, min(MOST, budget.bytes // (8 * self._formed))))
+
+    @cached_property
+    def _formed(self) -> int:
+        """Bytes of a vector while it is compared: as it is stored, or formed and weighed."""
+        return WEIGHED * FLOAT64 * self.width if self.weighed else self.row_bytes
+
+    @cached_property
+    def least(self) -> int:
+        """Bytes without which no case is compared: a case, two training instances, and a pass."""
+        return 3 * self._formed + self._pass
+
+    @cached_property
+    def _pass(self) -> int:
+        """Bytes of what makes the vector of one instance."""
+        model = self.workspace.subject.classifier
+        if self.features is gradient:
+            return pass_bytes(model)
+        return 2 * model.itemsize * model.activations
+
+    def used(self, m: int) -> int:
+        """Bytes that comparing m cases holds at once, without what is kept."""
+        budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self.at_once
+        return (min(m, self._group) + 2 * rows) * self._formed + max(self._pass, budget.bytes // 8)
+
+    @cached_property
+    def room(self) -> int:
+        """How many bytes of the training set's vectors are kept for the next question."""
+        left = self.workspace.subject.classifier.budget.bytes - self.used(1)
+        return max(0, min(self.workspace.room, left))
 
     @property
     def holding(self) -> Holding[RowBlock]:
         """The blocks, and where they are kept."""
         return Holding(ROWS.at(self.features), self.blocks)
 
+    @cached_property
+    def _group(self) -> int:
+        """How many cases are compared at once: their vectors take a third of the budget at most."""
+        budget = self.workspace.subject.classifier.budget
+        return max(1, budget.bytes // (3 * max(self._formed, self.itemsize * self.width)))
+
     def groups(self, cases: Examples) -> Iterator[Examples]:
         """The cases in groups whose vectors take no more than a third of the budget."""
-        budget = self.workspace.subject.classifier.budget
-        size = max(1, budget.bytes // (3 * self.itemsize * self.width))
+        size = self._group
         if len(cases) <= size:
             yield cases
             return
@@ -136,3 +192,14 @@ class Question:
     def train_blocks(self) -> Iterator[RowBlock]:
         """The vectors of the training set."""
         return self.vectors.blocks(self.again)
+
+
+def _pieces(blocks: Iterator[RowBlock], size: int) -> Iterator[RowBlock]:
+    """The blocks, in pieces of at most so many rows."""
+    for places, rows in blocks:
+        if len(places) <= size:
+            yield places, rows
+        else:
+            for start in range(0, len(places), size):
+                yield places[start : start + size], rows.between(start, start + size)
+        del rows

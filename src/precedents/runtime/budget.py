@@ -1,8 +1,13 @@
 """Memory as a budget: what may be used, how large blocks are, and a refusal before work that cannot fit."""
 
+import errno
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import finalize
 
 import psutil
 import torch
@@ -18,6 +23,9 @@ ENOUGH = 128  # rows of a block that make a matrix product fast
 FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
 MOST = 1536  # rows of a block, and instances of a pass
+COUNTED = 2**20  # bytes from which on what is held is counted
+CONSTANT = 96 * 2**20  # bytes that may be used beside a budget: Python's objects, workspaces of the libraries
+GROUP = Path("/sys/fs/cgroup")  # where Linux says what a container may use
 
 
 class Owner(Protocol):
@@ -27,11 +35,28 @@ class Owner(Protocol):
         """Frees it."""
 
 
+class Held:
+    """How many bytes of a budget are in use for as long as their owners live: copies of models."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def until_gone(self, owner: Any, count: int) -> None:
+        """Counts so many bytes while the owner is there, if they are many."""
+        if count >= COUNTED:
+            self.bytes += count
+            finalize(owner, self._free, count).atexit = False
+
+    def _free(self, count: int) -> None:
+        self.bytes -= count
+
+
 @dataclass(frozen=True)
 class Budget:
     """How many bytes may be used; none given means half of what is free when it is asked."""
 
     given: int | None = None
+    held: Held = field(default_factory=Held, compare=False, repr=False)
 
     @classmethod
     def of(cls, memory: "int | str | Budget | None") -> "Budget":
@@ -46,7 +71,7 @@ class Budget:
     @property
     def bytes(self) -> int:
         """What may be used now."""
-        return self.given if self.given is not None else available() // 2
+        return max(0, self.given - self.held.bytes) if self.given is not None else available() // 2
 
     def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None) -> int:
         """How many rows of this width, of numbers of this many bytes, make a block.
@@ -66,11 +91,20 @@ class Budget:
         """Whether so many bytes more may be used beside those that are held."""
         return count + (0 if self.given is None else held) <= self.bytes  # what is held is not free
 
+    def bound(self, count: int, what: str, instead: str) -> None:
+        """Refuses work that needs more bytes than there are, if they are many."""
+        if count >= COUNTED:
+            self.required(count, what, instead)
+
     def required(self, count: int, what: str, instead: str) -> None:
         """Refuses work that needs more bytes than there are."""
-        if count > self.bytes:
-            there = "the budget is" if self.given is not None else "half of the free memory is"
-            raise BudgetError(f"{what} needs {readable(count)}, but {there} {readable(self.bytes)}. {instead}")
+        if count <= self.bytes:
+            return
+        if self.given is None:
+            need, there = count, f"half of the free memory is {readable(self.bytes)}"
+        else:
+            need, there = count + self.held.bytes, f"the budget is {readable(self.given)}"
+        raise BudgetError(f"{what} needs {readable(need)}, but {there}. {instead}")
 
 
 class SharedBudget:
@@ -96,8 +130,13 @@ class SharedBudget:
 
 
 def available() -> int:
-    """Bytes of memory that are free to use now."""
-    return int(psutil.virtual_memory().available)
+    """Bytes of memory that are free to use now, on this machine and in this container."""
+    free = int(psutil.virtual_memory().available)
+    try:
+        most, used = ((GROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        return free if most == "max" else max(0, min(free, int(most) - int(used)))
+    except (OSError, ValueError):  # no container, or another system
+        return free
 
 
 def readable(count: float) -> str:
@@ -107,3 +146,26 @@ def readable(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} GiB"
+
+
+@contextmanager
+def memory_told() -> Iterator[None]:
+    """Turns an allocation that failed, of whichever library, into one line; also as a decorator."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not out_of_memory(error):
+            raise
+        tried = re.search(r"allocate (\d+) bytes", str(error))
+        what = f"an allocation of {readable(int(tried[1]))} failed" if tried else "an allocation failed"
+        raise BudgetError(
+            f"Out of memory: {what}. Pass memory= to bound what is used, as memory='2 GB', or use fewer "
+            "instances or a cheaper metric."
+        ) from error
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

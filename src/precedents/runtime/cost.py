@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
+from typing import TypeVar
 
 import torch
 
 from precedents.runtime.budget import readable
 from precedents.runtime.progress import duration
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Estimate:
         )
 
 
+@cache
 def speed(dtype: torch.dtype) -> float:
     """Operations per second of a matrix product on this machine."""
     left = torch.ones(512, 2048, dtype=dtype)
@@ -52,3 +57,10 @@ def elapsed(work: Callable[[], object], times: int = 3) -> float:
         work()
         best = min(best, perf_counter() - began)
     return best
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """Seconds that the work took, and what it gave."""
+    began = perf_counter()
+    made = work()
+    return perf_counter() - began, made

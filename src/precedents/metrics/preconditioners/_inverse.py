@@ -20,6 +20,7 @@ from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 
+REFUSAL = ("", "Allow more memory, or use a cheaper metric: cos_grad, cos_last, cos_x.")
 Negative = Literal["drop", "keep"]  # what becomes of negative eigenvalues
 
 
@@ -100,6 +101,10 @@ class Preconditioner(ABC):
         """What fitting it and weighing the training set and m cases by it costs: as of a matrix [d, d]."""
         n, d = len(vectors), vectors.width
         return Cost(2.0 * (n + m) * d * d + d**3, passes=1, bytes=2 * FLOAT64 * d * d, disk=FLOAT64 * d * d)
+
+    def refusal(self, vectors: Vectors) -> tuple[str, str]:  # noqa: ARG002
+        """What needs so much memory, or nothing for the metric, and what to do where there is less."""
+        return REFUSAL
 
     def settled(self, workspace: Workspace) -> "Preconditioner":  # noqa: ARG002
         """One recipe for all that come to the same M here; the recipe itself, unless it knows others."""

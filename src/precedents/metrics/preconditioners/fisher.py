@@ -135,9 +135,12 @@ class Dual(Inverse):
 
     def solve(self, rows: Tensor) -> Tensor:
         """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
-        blocks = [(places, block.dense()) for places, block in Vectors.of(self.workspace, gradient).blocks()]
-        inside = torch.cholesky_solve(torch.cat([block @ rows.T for _, block in blocks]), self.root)
-        seen = sum((inside[p.start : p.stop].T @ block for p, block in blocks), torch.zeros_like(rows))
+        vectors = Vectors.of(self.workspace, gradient, weighed=True)
+        products = torch.cat([block.dense() @ rows.T for _, block in vectors.blocks()])
+        inside = torch.cholesky_solve(products, self.root)
+        seen = torch.zeros_like(rows)
+        for places, block in vectors.blocks():
+            seen += inside[places.start : places.stop].T @ block.dense()
         return (rows - seen) / self.ridge
 
     def kernels(self, question: Question) -> Iterator[Kernel]:

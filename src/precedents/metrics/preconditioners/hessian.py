@@ -91,6 +91,12 @@ class InverseHessian(Preconditioner):
         flops, passes = (n * p * p + p**3 / 3 + applied, 1) if closed else (10.0 * p**3 + applied, 4 * p)
         return Cost(flops, passes, _dense_bytes(p), disk=FLOAT64 * p * p, itemsize=FLOAT64)
 
+    def refusal(self, vectors: Vectors) -> tuple[str, str]:
+        """The exact Hessian by its name."""
+        if self.chosen(vectors.workspace) == "exact":
+            return _refusal(vectors.workspace.classifier.size)
+        return super().refusal(vectors)
+
     def settled(self, workspace: Workspace) -> "InverseHessian":
         """Of the kind that is chosen here; `negative` is of no interest where no eigenvalue is."""
         kind = self.chosen(workspace)
@@ -114,6 +120,11 @@ def _dense_bytes(p: int) -> int:
     return 4 * FLOAT64 * p * p
 
 
+def _refusal(p: int) -> tuple[str, str]:
+    what = f"The exact Hessian of {p} parameters"
+    return what, "Use InverseHessian(kind='ekfac'), or a Fisher metric."
+
+
 def _closed(workspace: Workspace) -> bool:
     """Whether the model is linear, and its Hessian, which is the Gauss-Newton matrix, fits as a whole."""
     return (
@@ -124,11 +135,7 @@ def _closed(workspace: Workspace) -> bool:
 
 def _dense(workspace: Workspace) -> Tensor:
     p = workspace.classifier.size
-    workspace.classifier.budget.required(
-        _dense_bytes(p),
-        f"The exact Hessian of {p} parameters",
-        "Use InverseHessian(kind='ekfac'), or a Fisher metric.",
-    )
+    workspace.classifier.budget.required(_dense_bytes(p), *_refusal(p))
     compute = exact_hessian if workspace.classifier.only_layer is None else linear_hessian
     return compute(workspace.classifier, workspace.train)
 

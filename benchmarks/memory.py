@@ -1,0 +1,86 @@
+"""Peak memory of explain, scores, audit and estimate under memory budgets, on models as people have them.
+
+Each model is a process of its own, which tells how much more memory each question took than it had before.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.machine import here
+from benchmarks.process import run_module
+from benchmarks.records import Record, Records, now
+from precedents.runtime.budget import CONSTANT
+
+MODELS = ("CNN", "ResNet-18", "transformer", "sparse text")
+BUDGETS = ("100 MB", "500 MB", "2 GB")
+JOBS = ("explain", "scores", "estimate", "audit")
+AUDITED = "cos_x,cos_last,cos_grad,cos_fisher,cos_if"
+
+
+def measured(model: str) -> Iterator[Record]:
+    """A record for each job and budget."""
+    asked = [(job, budget) for budget in BUDGETS for job in JOBS]
+    lines = [f"{AUDITED if job == 'audit' else 'cos_grad'}|{job}|{budget}" for job, budget in asked]
+    ended = run_module("benchmarks.peak", model, given="\n".join(lines) + "\n")
+    if ended.returncode:
+        raise RuntimeError(ended.stderr)
+    machine, versions = here()
+    common = {"date": now(), "machine": machine, "versions": versions}
+    for (job, budget), line in zip(asked, ended.stdout.splitlines(), strict=True):
+        yield (
+            {"key": f"{model} {job} {budget}", "model": model, "job": job, "budget": budget}
+            | json.loads(line)
+            | common
+        )
+
+
+def section(records: Sequence[Record]) -> Iterator[str]:
+    """The lines of the page."""
+    yield ""
+    yield "## Memory budgets"
+    yield ""
+    yield (
+        "The most memory, in MiB, that a question took beyond what the process held before it (model, data, "
+        "libraries), in processes of their own; *refused* is a `BudgetError` before the work starts. The bound "
+        f"is the budget and {CONSTANT // 2**20} MiB. Explain, scores and estimate are by Grad-Cos; the audit "
+        f"tries {AUDITED.replace(',', ', ')} and leaves out what does not fit. `python -m benchmarks.memory` "
+        "measures it."
+    )
+    yield ""
+    yield "| model | budget | " + " | ".join(JOBS) + " |"
+    yield "|---|---:|" + "---:|" * len(JOBS)
+    found = {(r["model"], r["budget"], r["job"]): r for r in records}
+    for model in MODELS:
+        for budget in BUDGETS:
+            cells = [_cell(found.get((model, budget, job))) for job in JOBS]
+            yield f"| {model} | {budget} | " + " | ".join(cells) + " |"
+
+
+def _cell(record: Record | None) -> str:
+    if record is None:
+        return "not measured"
+    return f"{record['peak']:.0f}" if record["ended"] == "done" else "refused"
+
+
+def main() -> None:
+    """Measures what has no record yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--models", default=",".join(MODELS))
+    given = parser.parse_args()
+    records, console = Records(given.out / "memory.jsonl"), Console(highlight=False)
+    known = {record["model"] for record in records}
+    for model in given.models.split(","):
+        if model in known:
+            continue
+        for record in measured(model):
+            records.append(record)
+            console.print(f"{record['key']}: {_cell(record)}")
+
+
+if __name__ == "__main__":
+    main()

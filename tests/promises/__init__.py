@@ -1,0 +1,1 @@
+"""What the documentation promises, as tables of cases."""

@@ -1,0 +1,135 @@
+"""The memory budget is a bound: what is used stays within it, and a stated constant, or is refused at first."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from torch import nn
+
+import precedents as pr
+from precedents.runtime.budget import CONSTANT, Budget, out_of_memory
+
+HERE = Path(__file__).parent.parent.parent
+TABLE = [  # model, metric, job, budget, whether it must be done
+    ("wide", "cos_grad", "explain", "20 MB", False),
+    ("wide", "cos_grad", "explain", "100 MB", False),
+    ("wide", "cos_grad", "explain", "600 MB", True),
+    ("wide", "cos_grad", "estimate", "600 MB", True),
+    ("wide", "cos_last", "explain", "100 MB", True),
+    ("wide", "cos_if", "explain", "100 MB", False),
+    ("wide", "cos_fisher", "audit", "20 MB", False),
+    ("texts", "cos_grad", "explain", "100 MB", True),
+    ("texts", "cos_grad", "scores", "300 MB", True),
+    ("texts", "dot_grad", "estimate", "100 MB", True),
+    ("texts", "cos_last", "explain", "100 MB", True),
+    ("sparse", "cos_grad", "explain", "100 MB", True),
+    ("sparse", "cos_x", "scores", "100 MB", True),
+    ("sparse", "cos_grad", "estimate", "100 MB", True),
+    ("sparse", "cos_if", "explain", "500 MB", False),
+    ("sparse", "cos_grad", "audit", "300 MB", True),
+    ("small", "cos_grad", "explain", "50 MB", True),
+    ("small", "cos_all", "scores", "50 MB", True),
+    ("small", "cos_fisher", "scores", "100 MB", True),
+    ("small", "cos_grad", "audit", "100 MB", True),
+]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[tuple[str, ...], dict[str, Any]]:
+    """What every row of the table came to, in a process for each model."""
+    results: dict[tuple[str, ...], dict[str, Any]] = {}
+    for model in dict.fromkeys(row[0] for row in TABLE):
+        rows = [row[:4] for row in TABLE if row[0] == model]
+        command = [sys.executable, "-m", "benchmarks.peak", model]
+        lines = "\n".join("|".join(row[1:]) for row in rows) + "\n"
+        ran = subprocess.run(command, cwd=HERE, input=lines, capture_output=True, text=True, check=True)
+        results |= dict(zip(rows, map(json.loads, ran.stdout.splitlines()), strict=True))
+    return results
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process its peak memory")
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: " ".join(row[:4]))
+def test_what_is_used_stays_within_the_budget_or_is_refused_at_first(row, found) -> None:
+    *key, done = row
+    ended, peak = found[tuple(key)]["ended"], found[tuple(key)]["peak"]
+    bound = Budget.of(key[3]).bytes
+    assert (ended == "done") == done, ended
+    assert peak <= (bound + CONSTANT) / 2**20, f"{peak:.0f} MiB"
+    assert done or ("needs" in ended and "budget is" in ended and "memory" in ended)
+
+
+class Greedy(nn.Module):
+    """A model that asks for more memory than there is, once it is told to."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.layers, self.how = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), how
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(x) == 3:  # not at the first look
+            if self.how == "torch":
+                torch.empty(10**13)
+            raise MemoryError
+        logits: torch.Tensor = self.layers(x)
+        return logits
+
+
+@pytest.mark.parametrize("how", ["torch", "python"])
+def test_out_of_memory_is_one_line(how) -> None:
+    explainer = pr.Explainer(Greedy(how), (torch.randn(20, 4), torch.arange(20) % 2), "cos_last", memory="2 GB")
+    with pytest.raises(pr.BudgetError, match=r"^Out of memory: an allocation.*memory='2 GB'") as caught:
+        explainer.explain(torch.randn(3, 4))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (MemoryError(), True),
+        (OSError(12, "Cannot allocate memory"), True),
+        (OSError(2, "No such file"), False),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"), True),
+        (RuntimeError("shape mismatch"), False),
+    ],
+)
+def test_errors_that_say_that_there_is_no_memory(error, is_one) -> None:
+    assert out_of_memory(error) == is_one
+
+
+def test_a_budget_knows_the_copies_of_models_for_as_long_as_they_live() -> None:
+    model = nn.Sequential(nn.Linear(1000, 1000), nn.ReLU(), nn.Linear(1000, 3))
+    data = torch.randn(20, 1000), torch.arange(20) % 3
+    budget = Budget.of("100 MB")
+    classifier = pr.Classifier.of(model, pr.Examples.of(data), memory=budget)
+    one = 100_000_000 - budget.bytes
+    assert one >= 4_000_000
+    drawn = classifier.randomized(0)
+    assert 100_000_000 - budget.bytes == 2 * one
+    del drawn
+    assert 100_000_000 - budget.bytes == one
+
+
+def test_what_is_free_is_what_a_container_may_use(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("precedents.runtime.budget.GROUP", tmp_path)
+    free = psutil.virtual_memory().available
+    (tmp_path / "memory.current").write_text("1000\n")
+    (tmp_path / "memory.max").write_text("5000\n")
+    assert Budget().bytes == 2000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert Budget().bytes == pytest.approx(free // 2, rel=0.5)
+
+
+@pytest.mark.parametrize("metric", ["cos_grad", "cos_fisher", "cos_if", "cos_last"])
+def test_an_estimate_does_not_count_what_is_there(metric) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 30), nn.Tanh(), nn.Linear(30, 3))
+    x, y = torch.randn(3000, 20), torch.arange(3000) % 3
+    explainer = pr.Explainer(model, (x, y), metric)
+    before = explainer.estimate(1)
+    explainer.explain(x[0])
+    assert explainer.estimate(1).seconds < before.seconds
