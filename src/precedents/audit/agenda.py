@@ -7,7 +7,7 @@ from precedents.audit.profile import kernel_name
 from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._judgement import by_text, default_criteria
 from precedents.criteria._trial import Trial
-from precedents.criteria._verdict import Rule, checked_rule
+from precedents.criteria._verdict import VerdictRule, checked_rule
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
@@ -23,7 +23,7 @@ class Agenda:
     metrics: Mapping[str, Metric]  # by their names
     criteria: Mapping[str, Criterion]  # by their texts
     k: int  # precedents that are looked at
-    rule: Rule = "interval"  # of the verdicts
+    rule: VerdictRule = "interval"  # of the verdicts
 
     @classmethod
     def of(
@@ -32,7 +32,7 @@ class Agenda:
         metrics: Sequence[str | Metric] | None = None,
         criteria: Sequence[str | Criterion | Judge] | None = None,
         k: int = 10,
-        rule: Rule = "interval",
+        rule: VerdictRule = "interval",
     ) -> "Agenda":
         """The named metrics and criteria; without them all of the paper, and all that the trial allows.
 

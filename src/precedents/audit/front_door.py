@@ -14,7 +14,7 @@ from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
 from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
-from precedents.criteria._verdict import Rule
+from precedents.criteria._verdict import VerdictRule
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.views.instance import Render
@@ -41,7 +41,7 @@ def audit(
     name: str | None = None,
     loss: Any = None,
     output: Place | None = None,
-    rule: Rule = "interval",
+    rule: VerdictRule = "interval",
 ) -> Audit:
     """Puts the metrics on trial on this model, with the instances of `test` as cases.
 

@@ -65,7 +65,8 @@ def read(text: str) -> Audit:
 
 def _scope(value: Mapping[str, Any]) -> Scope:
     """What was audited; verdicts of a version that had one rule, and did not name it, are by the paper's."""
-    return Scope(**{**value, "facts": {"rule": "paper"} | value["facts"]})
+    facts = value["facts"]
+    return Scope(**{**value, "facts": facts if "rule" in facts else facts | {"rule": "paper"}})
 
 
 def plain_outcome(outcome: Result | Inapplicable) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from precedents.audit.scope import Scope
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, Judgement, attempted, outcome
 from precedents.criteria._trial import Trial
-from precedents.criteria._verdict import Rule
+from precedents.criteria._verdict import VerdictRule
 from precedents.metrics.metric import Metric
 from precedents.runtime.cost import elapsed
 from precedents.runtime.progress import tracked
@@ -81,7 +81,7 @@ def _norms(trial: Trial, metric: Metric) -> list[float]:
     return [] if isinstance(made, Inapplicable) else made
 
 
-def _outcome(criterion: Criterion, trial: Trial, metric: Metric, rule: Rule) -> dict[str, Any]:
+def _outcome(criterion: Criterion, trial: Trial, metric: Metric, rule: VerdictRule) -> dict[str, Any]:
     return plain_outcome(outcome(criterion, trial, metric, rule))
 
 

@@ -121,41 +121,36 @@ def _rate(judgement: Judgement, results: Mapping[str, Result]) -> float:
 
 
 def _verdict(best: Standing, within: Sequence[Standing]) -> list[str]:
-    ran = len(best.results)
+    ran, weak = len(best.results), best.told("weak")
     if best.verdict == "passed":
         passing = [each.metric for each in within if each.verdict == "passed"]
         others = f" So do {', '.join(passing[1:])}." if len(passing) > 1 else " No other metric does."
         return [f"Use {best.metric}: it passes every criterion ({ran} of {ran}).{others}"]
-    none, rest = "No metric passes every criterion.", _rest(best)
-    if best.verdict == "weak":
-        return [none, f"Use {best.metric} with care: it fails none of {ran} and {rest}."]
-    if best.verdict == "undecided":
-        none = "No metric is shown to pass every criterion."
-        if not best.key[0]:
-            return [none, f"Use {best.metric} with care: it fails none of {ran} and {rest}."]
+    if best.verdict == "failed":
         return [
-            none,
-            "Nor is any shown to fail none: do not rely on these explanations before it is decided.",
-            f"The best so far is {best.metric}: of {ran} criteria it passes {_passed(best)} and {rest}.",
+            "No metric passes every criterion.",
+            "No metric is free of failures either: do not rely on these explanations alone.",
+            f"The least bad is {best.metric}: of {ran} criteria it fails {best.told('failed')}"
+            + (f", and is weak in {weak}." if weak else "."),
+            *_open(best),
         ]
-    also = f", and {rest}" if rest else ""
+    none = f"No metric {'is shown to pass' if best.verdict == 'undecided' else 'passes'} every criterion."
+    also = f" and is weak in {weak}" if weak else ""
+    if not best.key[0]:
+        return [none, f"Use {best.metric} with care: it fails none of {ran}{also}.", *_open(best)]
+    passed = sum(each.verdict == "passed" for each in best.results.values())
     return [
         none,
-        "No metric is free of failures either: do not rely on these explanations alone.",
-        f"The least bad is {best.metric}: of {ran} criteria it fails {best.told('failed')}{also}.",
+        "Nor is any shown to fail none: do not rely on these explanations before it is decided.",
+        f"The best so far is {best.metric}: of {ran} criteria it passes {passed}{also}.",
+        *_open(best),
     ]
 
 
-def _passed(best: Standing) -> int:
-    return sum(each.verdict == "passed" for each in best.results.values())
-
-
-def _rest(best: Standing) -> str:
-    """What there is to say of a metric besides what it passes and fails; empty if there is nothing."""
-    parts = [f"is {word} in {told}" for word in ("weak", "undecided") if (told := best.told(word))]
-    if best.missing:
-        parts.append(f"has no result in {', '.join(best.missing)}")
-    return ", and ".join(parts)
+def _open(best: Standing) -> list[str]:
+    """What is not known of a metric."""
+    told = [f"It is undecided in {undecided}."] if (undecided := best.told("undecided")) else []
+    return told + [f"It has no result in {', '.join(best.missing)}."] * bool(best.missing)
 
 
 def _reason(best: Standing, within: Sequence[Standing]) -> list[str]:

@@ -16,7 +16,7 @@ from precedents.cli._names import criterion_names, items, metric_items, metric_n
 from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
 from precedents.cli._output import free, reporting, say, show, show_estimate, show_json
 from precedents.cli._subject import subject
-from precedents.criteria._verdict import Rule
+from precedents.criteria._verdict import VerdictRule
 
 if TYPE_CHECKING:
     from precedents.criteria._result import Result
@@ -38,7 +38,7 @@ def audit(
         ),
     ] = None,
     rule: Annotated[
-        Rule | None,
+        VerdictRule | None,
         Option(
             help="How verdicts are reached: interval (earned, or undecided) or paper (by the means alone).",
             show_default="interval",

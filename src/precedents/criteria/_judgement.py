@@ -9,7 +9,7 @@ from precedents import criteria as criterion_files
 from precedents.criteria._criterion import Criterion, Judge, Unlisted
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
-from precedents.criteria._verdict import Rule, checked_rule
+from precedents.criteria._verdict import VerdictRule, checked_rule
 from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
@@ -66,7 +66,7 @@ def judge(
     trial: Trial,
     metrics: Iterable[str | Metric] = tuple(METRICS),
     criteria: Iterable[str | Criterion | Judge] | None = None,
-    rule: Rule = "interval",
+    rule: VerdictRule = "interval",
 ) -> Judgement:
     """Puts the metrics through the criteria; without `criteria` through all of the folder.
 
@@ -114,7 +114,7 @@ def described(text: str) -> Criterion:
 
 
 def outcome(
-    criterion: Criterion, trial: Trial, metric: Metric, rule: Rule = "interval"
+    criterion: Criterion, trial: Trial, metric: Metric, rule: VerdictRule = "interval"
 ) -> Result | Inapplicable:
     """The result of a metric by a criterion, with the verdict by a rule; or the reason why there is none."""
     reason = criterion.inapplicable(trial)

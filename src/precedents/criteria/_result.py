@@ -12,8 +12,8 @@ from precedents.criteria._interval import Interval, exact, student, wilson
 from precedents.criteria._verdict import (
     NOTHING,
     Decision,
-    Rule,
     Verdict,
+    VerdictRule,
     correlation_by_paper,
     correlation_deserves,
     rate_by_paper,
@@ -73,7 +73,7 @@ class Result:
         """The verdict; of what is undecided, the worst that is open."""
         return (*self.between, "failed")[0] if self.verdict == "undecided" else self.verdict
 
-    def by(self, rule: Rule) -> "Result":
+    def by(self, rule: VerdictRule) -> "Result":
         """With the verdict by a rule, as `_verdict` has them; what has none by the paper's keeps its own."""
         if rule == "paper" and self.paper is not None:
             return replace(self, verdict=self.paper, between=(), enough=None)

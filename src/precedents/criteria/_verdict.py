@@ -18,7 +18,7 @@ from precedents.criteria._interval import Interval
 from precedents.errors import UnknownNameError
 
 Verdict = Literal["passed", "weak", "failed", "undecided"]
-Rule = Literal["interval", "paper"]
+VerdictRule = Literal["interval", "paper"]
 Deserves = Callable[[float], Verdict]
 
 RANKS: tuple[Verdict, ...] = ("failed", "weak", "passed")  # worst first
@@ -26,16 +26,16 @@ HALF = 0.5  # a metric fails that succeeds less often
 MOST = 10**6  # cases that are thought of
 
 
-def checked_rule(name: str) -> Rule:
+def checked_rule(name: str) -> VerdictRule:
     """The rule of this name; another is refused.
 
     >>> checked_rule("paper")
     'paper'
     """
-    for rule in get_args(Rule):
+    for rule in get_args(VerdictRule):
         if name == rule:
             return rule
-    raise UnknownNameError("rule of verdicts", str(name), get_args(Rule))
+    raise UnknownNameError("rule of verdicts", str(name), get_args(VerdictRule))
 
 
 def rate_deserves(rate: float, chance: float, demand: float) -> Verdict:
