@@ -60,7 +60,8 @@ def test_by_the_papers_rule_a_correlation_above_the_limit_fails_however_few_rank
         (0.96, 0.97, 0.95, "failed"),
         (0.3, 0.1, 0.3, "passed"),  # a demand below one half
         (0.29, 0.1, 0.3, "failed"),
-        (1.0, 1.0, 0.95, "failed"),
+        (1.0, 1.0, 0.95, "passed"),  # no metric can be better
+        (0.9999, 1.0, 0.95, "failed"),
     ],
 )
 def test_what_a_known_rate_deserves(rate, chance, demand, verdict) -> None:

@@ -53,7 +53,8 @@ class Standing:
 
     def told(self, verdict: str) -> str:
         """The criteria with this verdict and their values, with a comma between; empty if there are none."""
-        return ", ".join(_told(text, each) for text, each in self.results.items() if each.verdict == verdict)
+        found = {text: each for text, each in self.results.items() if each.verdict == verdict}
+        return ", ".join(f"{text} ({each.mean:.3f})" for text, each in found.items())
 
 
 def recommend(
@@ -148,8 +149,9 @@ def _verdict(best: Standing, within: Sequence[Standing]) -> list[str]:
 
 
 def _open(best: Standing) -> list[str]:
-    """What is not known of a metric."""
-    told = [f"It is undecided in {undecided}."] if (undecided := best.told("undecided")) else []
+    """What is not known of a metric, and how many cases would tell."""
+    undecided = {text: each for text, each in best.results.items() if each.verdict == "undecided"}
+    told = [f"It is undecided in {text} ({each.mean:.3f}): {each.reason}." for text, each in undecided.items()]
     return told + [f"It has no result in {', '.join(best.missing)}."] * bool(best.missing)
 
 
@@ -168,10 +170,3 @@ def _reason(best: Standing, within: Sequence[Standing]) -> list[str]:
     open_ = any(each.told("undecided") for each in (best, *rivals))
     taken = " (what is undecided taken at its worst)" if open_ else ""
     return [f"Among those with as many failed and weak criteria{taken}, {why}."]
-
-
-def _told(criterion: str, result: Result) -> str:
-    if result.verdict != "undecided":
-        return f"{criterion} ({result.mean:.3f})"
-    enough = "no number of cases" if result.enough is None else f"about {result.enough} cases"
-    return f"{criterion} ({result.mean:.3f}; {enough} would do)"

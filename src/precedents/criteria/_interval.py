@@ -1,8 +1,8 @@
 """95% confidence intervals of a mean over cases, right for few cases as well.
 
 Of a rate: Clopper and Pearson's, by the binomial distribution itself: a true rate lies below it, and above it,
-with a chance of 2.5% at most, however few the cases. Of a mean between bounds: Student's, and never narrower
-than what no case has shown yet leaves open (`student`). For one mean and one spread, the interval of more cases
+with a chance of 2.5% at most, however few the cases. Of a mean between bounds: Student's, and wider by what
+kinds of cases that were not met leave open (`student`). For one mean and one spread, the interval of more cases
 lies within that of fewer.
 """
 
@@ -30,19 +30,19 @@ def exact(successes: float, count: int) -> Interval:
 def student(mean: float, std: float, count: int, bounds: Interval = (-1.0, 1.0)) -> Interval:
     """The interval of the mean of values between `bounds`, of which `count` were seen with this mean and std.
 
-    Student's, mean ± t std / sqrt(count - 1). Values that are all alike have no spread and yet prove little:
-    what none of them showed may be true of a share of 1 - 0.025^(1 / count) of all cases, which may have any
-    value. So no end is nearer to the mean than that share of the way to the bound.
+    Cases like those that were seen have Student's interval, mean ± t std / sqrt(count - 1). Values that are all
+    alike have no spread and yet prove little: a kind of case that none of them is may be a share of up to
+    1 - 0.025^(1 / count) of all, and have any value. The interval is that of both kinds together.
 
     >>> [round(end, 3) for end in student(0.0, 0.1, 50)], [round(end, 3) for end in student(1.0, 0.0, 50)]
-    ([-0.071, 0.071], [0.858, 1.0])
+    ([-0.098, 0.098], [0.858, 1.0])
     """
     least, most = bounds
     if count < 2:
         return bounds
     half, unmet = student_quantile(count - 1) * std / sqrt(count - 1), 1 - TAIL ** (1 / count)
-    low, high = mean - max(half, unmet * (mean - least)), mean + max(half, unmet * (most - mean))
-    return max(least, low), min(most, high)
+    low, high = max(least, mean - half), min(most, mean + half)
+    return low - unmet * (low - least), high + unmet * (most - high)
 
 
 def wilson(successes: float, count: int) -> Interval:

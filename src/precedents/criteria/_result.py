@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import isfinite
+from math import isfinite, nan
 
 import torch
 from torch import Tensor
@@ -47,7 +47,7 @@ class Result:
     @property
     def std(self) -> float:
         """The standard deviation of the values over the cases."""
-        return float(self.values.std(correction=0))
+        return float(self.values.std(correction=0)) if len(self.values) else nan
 
     @property
     def noted(self) -> str:
@@ -64,7 +64,7 @@ class Result:
             return f"too few cases (about {self.enough} would do)"
         if not len(self.values):
             return "no cases"
-        if not isfinite(self.mean):
+        if not isfinite(self.mean + self.chance):
             return "a value is no number"
         return "no number of cases would do (it lies at a threshold or within chance)"
 

@@ -42,12 +42,12 @@ def rate_deserves(rate: float, chance: float, demand: float) -> Verdict:
     """What a known success rate deserves.
 
     It passes from the `demand` on, above `chance`; it fails below one half and where a metric that ranks at
-    random (with the rate `chance`) is as good.
+    random (with the rate `chance`) is as good, unless no metric can be better.
 
     >>> [rate_deserves(rate, chance=0.6, demand=0.95) for rate in (0.95, 0.94, 0.6)]
     ['passed', 'weak', 'failed']
     """
-    if rate <= chance:
+    if rate <= chance and rate < 1:
         return "failed"
     if rate >= demand:
         return "passed"

@@ -1,0 +1,1 @@
+"""Tests of what the library promises, each a table of cases."""
