@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from precedents import Audit, InputError, Result, Trial, audit, correlation, judge, rate
 from precedents.audit.profile import Profile
 from precedents.audit.recommendation import recommend
-from precedents.criteria._interval import exact, student
+from precedents.criteria._interval import exact, student, wilson
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.errors import FormatError, StaleError
 
@@ -149,6 +149,15 @@ def test_a_rare_full_correlation_is_missed_in_one_of_forty_trials(count) -> None
     chances = scipy.stats.binom.pmf(range(count + 1), count, 0.1001)
     passing = [near_zero(successes(k / count, count)).verdict == "passed" for k in range(count + 1)]
     assert sum(p for p, passes in zip(chances, passing, strict=True) if passes) <= 0.025
+
+
+@pytest.mark.parametrize(("count", "rate", "share"), [(3, 0.95, 0.14), (4, 0.5, 0.06)])
+def test_wilsons_interval_excludes_the_true_rate_more_often_on_one_side(count, rate, share) -> None:
+    chances = scipy.stats.binom.pmf(range(count + 1), count, rate)
+    ends = [(wilson(k, count), exact(k, count)) for k in range(count + 1)]
+    for place, excluded in enumerate((share, 0.025)):
+        below = sum(p for p, each in zip(chances, ends, strict=True) if each[place][1] < rate)
+        assert round(below, 2) == share if place == 0 else below <= excluded
 
 
 # Thresholds, and how many cases would do.

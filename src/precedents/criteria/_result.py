@@ -10,7 +10,7 @@ from torch import Tensor
 
 from precedents.criteria._interval import Interval, exact, student, wilson
 from precedents.criteria._verdict import (
-    NOTHING,
+    RANKS,
     Decision,
     Verdict,
     VerdictRule,
@@ -101,7 +101,7 @@ def rate(criterion: str, successes: Tensor, chance: float, demand: float) -> Res
     values = _bounded(criterion, successes.double(), (0.0, 1.0))
     count, mean = len(values), float(values.mean())
     if not (isfinite(mean) and isfinite(chance)):
-        return Result(criterion, values, 0.0, 1.0, chance, "undecided", between=NOTHING.between)
+        return Result(criterion, values, 0.0, 1.0, chance, "undecided", between=RANKS)
 
     def interval(number: int) -> Interval:
         return exact(float(values.sum()) if number == count else mean * number, number)
@@ -126,7 +126,7 @@ def correlation(
     values, nulls = _bounded(criterion, values.double(), (-1.0, 1.0)), nulls or {}
     count, mean = len(values), float(values.mean())
     if not isfinite(mean):
-        return Result(criterion, values, -1.0, 1.0, 0.0, "undecided", nulls, NOTHING.between)
+        return Result(criterion, values, -1.0, 1.0, 0.0, "undecided", nulls, RANKS)
     largest = max(0.0, 1 - mean * mean) ** 0.5  # that the spread can be: of one case it is not known
     spread = float(values.std(correction=0)) if count > 1 else largest
     decided = Decision.of(

@@ -125,9 +125,6 @@ class Decision:
         return cls("undecided", RANKS if count < 2 else found, _enough(open_at, max(count, 1)))
 
 
-NOTHING = Decision("undecided", RANKS)  # what no cases, or values that are no numbers, decide
-
-
 def _touched(interval: Interval, deserves: Deserves, null: float) -> tuple[Verdict, ...]:
     """The verdicts that an interval leaves open, worst first: from its ends and what is nearest to zero."""
     low, high = interval
