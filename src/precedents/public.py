@@ -11,7 +11,7 @@ from precedents.audit.front_door import audit
 from precedents.classifier.classifier import Classifier
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import CRITERIA, Judgement, judge
-from precedents.criteria._result import Result, rate
+from precedents.criteria._result import Result, correlation, rate
 from precedents.criteria._trial import Trial
 from precedents.data.examples import Batch, Examples
 from precedents.errors import (
@@ -99,6 +99,7 @@ __all__ = [
     "Vectors",
     "Workspace",
     "audit",
+    "correlation",
     "images",
     "judge",
     "metric",

@@ -121,6 +121,25 @@ def test_fail_under_is_the_exit_code(folder, precedents, metric, under, code) ->
     assert "cos_grad" in done.out
 
 
+@pytest.mark.parametrize(("cases", "under", "told"), [(20, 0.95, True), (60, 0.9, False)])
+def test_fail_under_says_when_the_cases_are_too_few_to_tell(folder, precedents, cases, under, told) -> None:
+    command = f"audit {RUN} --metrics gc --criteria identical_class --cases {cases} --fail-under {under}"
+    done, quiet = precedents(*command.split()), precedents(*command.split(), "--quiet")
+    assert (done.code, quiet.code, quiet.err) == (0, 0, "")
+    begins = "precedents: The success rate of gc is 1.000, but over 20 cases its 95% interval begins at 0.832:"
+    assert any(line.startswith(begins) for line in done.err.splitlines()) == told
+
+
+def test_audit_judges_by_the_rule_that_is_named(folder, precedents) -> None:
+    command = f"audit {RUN} --metrics gc --criteria identical_class --cases 20"
+    earned, paper = precedents(*command.split()), precedents(*command.split(), "--rule", "paper")
+    assert "1.000?" in earned.out
+    assert "too few cases (about 72 would do)" in earned.out
+    assert "1.000?" not in paper.out
+    assert "Use cos_grad: it passes every criterion (1 of 1)." in paper.out
+    assert "Verdicts are by the paper's rule" in paper.out
+
+
 def test_a_factory_may_return_a_mapping(folder, precedents) -> None:
     (folder / "named.py").write_text(
         "import my_model\n"

@@ -57,6 +57,7 @@ WRONG = [
     (f"audit {RUN} --criteria identical_class(j=2)", "No setting of criterion identical_class is named 'j'"),
     (f"audit {RUN} --cases 0", "Invalid value for '--cases'"),
     (f"audit {RUN} --fail-under 2", "Invalid value for '--fail-under'"),
+    (f"audit {RUN} --rule papr", "Invalid value for '--rule'"),
     (f"audit {RUN} --report my_model.py", "my_model.py is there already"),
     (f"audit {RUN} --metrics gd --criteria identical_class --cases 5 --fail-under 0.5", "metric of this audit"),
     (f"audit {RUN} --metrics gc --criteria identical_instance --cases 5 --fail-under 0.5", "has a result for"),

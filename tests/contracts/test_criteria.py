@@ -67,8 +67,24 @@ def test_its_chance_level_is_a_share(result) -> None:
 
 @each
 @some
-def test_its_verdict_is_one_of_three(result) -> None:
+def test_its_verdict_is_one_of_four_and_only_what_is_undecided_has_a_reason(result) -> None:
     assert result.verdict in get_args(Verdict)
+    assert (result.verdict == "undecided") == bool(result.reason) == (len(result.between) > 1)
+
+
+@each
+@some
+def test_its_verdict_by_the_papers_rule_is_always_decided(result) -> None:
+    assert result.by("paper").verdict in ("passed", "weak", "failed")
+
+
+@each
+@some
+def test_one_case_decides_nothing_by_it(name, metric, trial) -> None:
+    one = Trial(trial.workspace, trial.cases.selected([0]), trial.truth[:1], retrain=trial.retrain)
+    outcome = judge(one, [metric], [name])[metric, name]
+    if isinstance(outcome, Result) and len(outcome.values) == 1:
+        assert outcome.verdict == "undecided"
 
 
 @each

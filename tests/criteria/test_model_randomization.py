@@ -14,13 +14,21 @@ def test_metrics_on_inputs_correlate_at_exactly_one(name, label, trial) -> None:
     result = ModelRandomization(label=label)(trial, METRICS[name])
     assert result.values.tolist() == [1.0] * 12
     assert result.mean == 1.0
-    assert result.verdict == "failed"
+    assert (result.verdict, result.enough, result.paper) == ("undecided", 23, "failed")
+
+
+@pytest.mark.parametrize("name", ON_INPUTS)
+def test_metrics_on_inputs_fail_over_as_many_cases_as_are_enough(name, model, train) -> None:
+    trial = Trial.of(model, train, (train[0][:23], train[1][:23]))
+    assert model_randomization(trial, METRICS[name]).verdict == "failed"
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_metrics_on_inputs_fail_however_few_the_cases(count, model, train, test) -> None:
+def test_by_the_papers_rule_metrics_on_inputs_fail_however_few_the_cases(count, model, train, test) -> None:
     trial = Trial.of(model, train, (test[0][:count], test[1][:count]))
-    assert model_randomization(trial, METRICS["cos_x"]).verdict == "failed"
+    result = model_randomization(trial, METRICS["cos_x"])
+    assert result.by("paper").verdict == "failed"
+    assert result.verdict == "undecided"
 
 
 @pytest.mark.parametrize("name", ["cos_grad", "dot_if", "l2_last"])

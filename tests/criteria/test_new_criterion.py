@@ -157,6 +157,14 @@ def test_the_recommendation_counts_it(said) -> None:
     assert (verdict == "passed") == ("passes every criterion" in told)
 
 
+def test_its_verdict_is_earned_without_its_doing(said) -> None:
+    verdict, told = said["alone"][1], " ".join(said["recommended"])
+    assert verdict == "undecided"  # over ten cases
+    assert re.search(
+        r"It is undecided in label_agreement \(\d\.\d+\): too few cases \(about \d+ would do\)", told
+    )
+
+
 def test_the_command_line_lists_and_takes_it(run) -> None:
     assert re.search(r"label_agreement +most of the first k precedents", run("-m", "precedents", "criteria"))
     target = (

@@ -69,7 +69,9 @@ def test_a_compact_table_prints_a_row_per_metric_with_marks() -> None:
 
 
 def test_a_compact_table_explains_its_marks() -> None:
-    assert "passed, weak (~), failed (!), not applicable (–)" in " ".join(printed(COMPACT).split())
+    assert "passed, weak (~), failed (!), undecided (?), not applicable (–)" in " ".join(
+        printed(COMPACT).split()
+    )
 
 
 def test_a_compact_table_is_printed_like_this() -> None:

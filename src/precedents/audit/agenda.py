@@ -7,6 +7,7 @@ from precedents.audit.profile import kernel_name
 from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._judgement import by_text, default_criteria
 from precedents.criteria._trial import Trial
+from precedents.criteria._verdict import VerdictRule, checked_rule
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
@@ -22,6 +23,7 @@ class Agenda:
     metrics: Mapping[str, Metric]  # by their names
     criteria: Mapping[str, Criterion]  # by their texts
     k: int  # precedents that are looked at
+    rule: VerdictRule = "interval"  # of the verdicts
 
     @classmethod
     def of(
@@ -30,10 +32,12 @@ class Agenda:
         metrics: Sequence[str | Metric] | None = None,
         criteria: Sequence[str | Criterion | Judge] | None = None,
         k: int = 10,
+        rule: VerdictRule = "interval",
     ) -> "Agenda":
         """The named metrics and criteria; without them all of the paper, and all that the trial allows.
 
-        `metrics` and `criteria` are names, texts or values; `k` is how many precedents are looked at.
+        `metrics` and `criteria` are names, texts or values; `k` is how many precedents are looked at,
+        and `rule` how verdicts are reached.
         """
         k = checked_k(k, len(trial.workspace.train))
         given = list(METRICS) if metrics is None else metrics
@@ -44,7 +48,7 @@ class Agenda:
             raise InputError(
                 "There is nothing to audit. Name at least one metric and one criterion, or neither."
             )
-        return cls(trial, chosen, named, k)
+        return cls(trial, chosen, named, k, checked_rule(rule))
 
     @property
     def kernels(self) -> dict[str, Metric]:

@@ -69,16 +69,20 @@ class Audit:
 
     def rate(self, metric: str) -> float:
         """The least of a metric's success rates by the criteria that count: identical class and subclass."""
+        return self.least(metric).mean
+
+    def least(self, metric: str) -> Result:
+        """The result whose success rate is `rate`."""
         name = self._known(metric)
-        rates = [
-            outcome.mean
+        found = [
+            outcome
             for (own, text), outcome in self.judgement.outcomes.items()
             if own == name and isinstance(outcome, Result) and self.judgement.criterion(text).counts
         ]
-        if not rates:
+        if not found:
             counting = [each for each in CRITERIA.names() if CRITERIA.get(each).counts]
             raise NotApplicable(f"Neither {' nor '.join(counting)} has a result for {name}.")
-        return min(rates)
+        return min(found, key=lambda each: each.mean)
 
     def failed(self, metric: str) -> list[str]:
         """The texts of the criteria that a metric failed."""
@@ -124,6 +128,8 @@ class Audit:
         if failing := [name for name in self.metrics if self.failed(name)]:
             which = "all metrics" if len(failing) == len(self.metrics) else ", ".join(failing)
             told.append(f"Failing at least one criterion: {which}.")
+        if self.scope.facts.get("rule") == "paper":
+            told.append("Verdicts are by the paper's rule, which does not ask whether the cases are enough.")
         return told
 
     def to_frame(self) -> "pd.DataFrame":

@@ -14,6 +14,7 @@ from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
 from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
+from precedents.criteria._verdict import VerdictRule
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.runtime.budget import memory_told
@@ -42,6 +43,7 @@ def audit(
     name: str | None = None,
     loss: Any = None,
     output: Place | None = None,
+    rule: VerdictRule = "interval",
 ) -> Audit:
     """Puts the metrics on trial on this model, with the instances of `test` as cases.
 
@@ -51,7 +53,8 @@ def audit(
     `retrain` (trains such a model on merged classes, the same for the same seed) is given. `fresh`, `hidden`,
     `vectorise`, `classes`, `render`, `memory`, `loss` and `output` are as for `Trial.of` and `Explainer`.
     `afford` is how many seconds explaining one case may take, `name` what the model is called. The rule of the
-    recommendation is in `audit.recommendation`.
+    recommendation is in `audit.recommendation`. `rule` is that of the verdicts: "interval", by which they are
+    earned and otherwise undecided, or "paper", by the means alone.
 
     With a folder as `keep`, every finished piece of work is recorded there, and the same call goes on where
     it stopped; a folder of another model, other data or other settings is refused.
@@ -64,7 +67,7 @@ def audit(
     >>> found
     Audit(1 metrics, 1 criteria, 6 cases, recommended: cos_x)
     >>> found["cos_x", "identical_class"].verdict
-    'passed'
+    'undecided'
     """
     if afford is not None and not afford > 0:
         raise InputError(f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5.")
@@ -80,7 +83,7 @@ def audit(
         output=output,
     )
     trial = Trial.about(subject, test, subclasses, retrain, fresh)
-    agenda = Agenda.of(trial, metrics, criteria, k)
+    agenda = Agenda.of(trial, metrics, criteria, k, rule)
     facts, settings = facts_of(trial, name or subject.name), settings_of(agenda, hidden)
     scope = Scope.of(agenda, facts | told(settings))
     return audited(agenda, scope, Ledger(keep, manifest(facts, settings)), afford)

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from math import isfinite, nan
+from typing import Any, get_args
 
 import torch
 
@@ -14,6 +15,7 @@ from precedents.audit.recommendation import Recommendation
 from precedents.audit.scope import Scope
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
+from precedents.criteria._verdict import Verdict
 from precedents.errors import FormatError
 
 FORMAT = 1
@@ -46,7 +48,7 @@ def read(text: str) -> Audit:
         if value["format"] != FORMAT:
             raise FormatError(f"The audit has the format {value['format']}; this version reads {FORMAT}.")
         return Audit(
-            scope=Scope(**value["scope"]),
+            scope=_scope(value["scope"]),
             judgement=Judgement(
                 {(each["metric"], each["criterion"]): read_outcome(each) for each in value["outcomes"]}
             ),
@@ -61,34 +63,56 @@ def read(text: str) -> Audit:
         raise FormatError(f"This is no audit in JSON: {type(error).__name__} {error}.") from error
 
 
+def _scope(value: Mapping[str, Any]) -> Scope:
+    """What was audited; verdicts of a version that had one rule, and did not name it, are by the paper's."""
+    facts = value["facts"]
+    return Scope(**{**value, "facts": facts if "rule" in facts else facts | {"rule": "paper"}})
+
+
 def plain_outcome(outcome: Result | Inapplicable) -> dict[str, Any]:
     """A result, or the reason why there is none, as values that JSON has."""
     if isinstance(outcome, Inapplicable):
         return asdict(outcome)
-    return {
-        "value": outcome.mean,
-        "std": outcome.std,
-        "low": outcome.low,
-        "high": outcome.high,
-        "chance": outcome.chance,
+    plain: dict[str, Any] = {
+        "value": _number(outcome.mean),
+        "std": _number(outcome.std),
+        "low": _number(outcome.low),
+        "high": _number(outcome.high),
+        "chance": _number(outcome.chance),
         "verdict": outcome.verdict,
         "notes": dict(outcome.notes),
-        "values": outcome.values.tolist(),
+        "values": [_number(value) for value in outcome.values.tolist()],
     }
+    if outcome.verdict == "undecided":
+        plain |= {"between": list(outcome.between), "enough": outcome.enough}
+    return plain
+
+
+def _number(value: float) -> float | None:
+    """A number as JSON has it: what is none is null."""
+    return value if isfinite(value) else None
+
+
+def _read(value: float | None) -> float:
+    return nan if value is None else value
 
 
 def read_outcome(value: Mapping[str, Any]) -> Result | Inapplicable:
     """The result that `plain_outcome` wrote, or the reason why there is none."""
     if "reason" in value:
         return Inapplicable(value["reason"])
+    if value["verdict"] not in get_args(Verdict):
+        raise FormatError(f"{value['verdict']!r} is no verdict. Known: {', '.join(get_args(Verdict))}.")
     return Result(
         criterion=value["criterion"],
-        values=torch.tensor(value["values"], dtype=torch.double),
-        low=value["low"],
-        high=value["high"],
-        chance=value["chance"],
+        values=torch.tensor([_read(each) for each in value["values"]], dtype=torch.double),
+        low=_read(value["low"]),
+        high=_read(value["high"]),
+        chance=_read(value["chance"]),
         verdict=value["verdict"],
         notes=value["notes"],
+        between=tuple(value.get("between", ())),
+        enough=value.get("enough"),
     )
 
 

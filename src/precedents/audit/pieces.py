@@ -17,6 +17,7 @@ from precedents.audit.scope import Scope
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, Judgement, attempted, outcome
 from precedents.criteria._trial import Trial
+from precedents.criteria._verdict import VerdictRule
 from precedents.metrics.metric import Metric
 from precedents.runtime.cost import elapsed
 from precedents.runtime.progress import tracked
@@ -63,7 +64,7 @@ def pieces(agenda: Agenda, cases: Sequence[int]) -> Iterator[tuple[tuple[str, ..
         yield ("norms", name), partial(_norms, trial, metric)
     for name, metric in agenda.metrics.items():
         for text, criterion in agenda.criteria.items():
-            yield ("outcome", name, text), partial(_outcome, criterion, trial, metric)
+            yield ("outcome", name, text), partial(_outcome, criterion, trial, metric, agenda.rule)
 
 
 def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict[str, Any]:
@@ -80,8 +81,8 @@ def _norms(trial: Trial, metric: Metric) -> list[float]:
     return [] if isinstance(made, Inapplicable) else made
 
 
-def _outcome(criterion: Criterion, trial: Trial, metric: Metric) -> dict[str, Any]:
-    return plain_outcome(outcome(criterion, trial, metric))
+def _outcome(criterion: Criterion, trial: Trial, metric: Metric, rule: VerdictRule) -> dict[str, Any]:
+    return plain_outcome(outcome(criterion, trial, metric, rule))
 
 
 def _judgement(agenda: Agenda, values: Mapping[tuple[str, ...], Any]) -> Judgement:

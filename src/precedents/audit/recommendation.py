@@ -2,12 +2,15 @@
 
 Among the metrics that have a result, and that explain a case within what can be afforded if that is said, the
 best has the fewest failed criteria, then the fewest weak ones, then the highest mean of its success rates, then
-the least work (counted, not measured), then the first place in the list. So a metric that passes everything
-comes before all others, and where none does, the least bad is named with what it fails.
+the least work (counted, not measured), then the first place in the list. What is undecided counts as the worst
+that is open, and what only other metrics have a result of as failed: nothing is recommended for having less
+evidence. So a metric that passes everything comes before all others; where none does, the least bad is named
+with what it fails.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from precedents.audit.profile import Profile
 from precedents.criteria._judgement import Inapplicable, Judgement
@@ -19,33 +22,39 @@ class Recommendation:
     """The metric to use, how it stands, and why, in words."""
 
     metric: str | None  # none if none has a result that can be afforded
-    verdict: str  # passed, weak or failed: the worst of its criteria; "not applicable" without a metric
+    verdict: str  # passed, weak, undecided or failed, the worst is last; "not applicable" without a metric
     sentences: Sequence[str]
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Standing:
     """How a metric stands before all criteria that ran."""
 
     metric: str
-    failed: Mapping[str, float]  # criteria with their values
-    weak: Mapping[str, float]
-    ran: int
+    results: Mapping[str, Result]  # by criterion
+    missing: Sequence[str]  # criteria that only other metrics have a result of
     rate: float  # the mean of the success rates
     work: float
 
     @property
     def key(self) -> tuple[float, ...]:
         """What metrics are ordered by: smaller is better."""
-        return len(self.failed), len(self.weak), -self.rate, self.work
+        worst = [each.worst for each in self.results.values()]
+        return len(self.missing) + worst.count("failed"), worst.count("weak"), -self.rate, self.work
 
     @property
     def verdict(self) -> str:
-        """The verdict of the worst criterion."""
-        return "failed" if self.failed else "weak" if self.weak else "passed"
+        """The verdict on all criteria together."""
+        found = {each.verdict for each in self.results.values()} | {"undecided" for _ in self.missing}
+        return next(word for word in ("failed", "undecided", "weak", "passed") if word in found)
+
+    def told(self, verdict: str) -> str:
+        """The criteria with this verdict and their values, with a comma between; empty if there are none."""
+        found = {text: each for text, each in self.results.items() if each.verdict == verdict}
+        return ", ".join(f"{text} ({each.mean:.3f})" for text, each in found.items())
 
 
 def recommend(
@@ -82,40 +91,68 @@ def recommend(
 
 
 def _standings(judgement: Judgement, profiles: Mapping[str, Profile | Inapplicable]) -> list[Standing]:
-    found = []
-    for metric, profile in profiles.items():
-        results = {
+    every = {
+        metric: {
             criterion: outcome
             for (name, criterion), outcome in judgement.outcomes.items()
             if name == metric and isinstance(outcome, Result)
         }
-        if isinstance(profile, Inapplicable) or not results:
-            continue
-        rates = [each.mean for text, each in results.items() if judgement.criterion(text).better == "higher"]
-        failed, weak = (
-            {criterion: result.mean for criterion, result in results.items() if result.verdict == verdict}
-            for verdict in ("failed", "weak")
+        for metric, profile in profiles.items()
+        if not isinstance(profile, Inapplicable)
+    }
+    ran = dict.fromkeys(criterion for results in every.values() for criterion in results)
+    return [
+        Standing(
+            metric,
+            results,
+            [criterion for criterion in ran if criterion not in results],
+            _rate(judgement, results),
+            profile.work,
         )
-        mean = sum(rates) / len(rates) if rates else 0.0
-        found.append(Standing(metric, failed, weak, len(results), mean, profile.work))
-    return found
+        for metric, results in every.items()
+        if results and isinstance(profile := profiles[metric], Profile)
+    ]
+
+
+def _rate(judgement: Judgement, results: Mapping[str, Result]) -> float:
+    """The mean of the success rates; what is no number counts nothing."""
+    rates = [each.mean for text, each in results.items() if judgement.criterion(text).better == "higher"]
+    known = [rate for rate in rates if isfinite(rate)]
+    return sum(known) / len(rates) if known else 0.0
 
 
 def _verdict(best: Standing, within: Sequence[Standing]) -> list[str]:
-    if not best.failed and not best.weak:
+    ran, weak = len(best.results), best.told("weak")
+    if best.verdict == "passed":
         passing = [each.metric for each in within if each.verdict == "passed"]
         others = f" So do {', '.join(passing[1:])}." if len(passing) > 1 else " No other metric does."
-        return [f"Use {best.metric}: it passes every criterion ({best.ran} of {best.ran}).{others}"]
-    none = "No metric passes every criterion."
-    if not best.failed:
-        care = f"Use {best.metric} with care: it fails none of {best.ran} and is weak in {_told(best.weak)}."
-        return [none, care]
-    weak = f", and is weak in {_told(best.weak)}" if best.weak else ""
+        return [f"Use {best.metric}: it passes every criterion ({ran} of {ran}).{others}"]
+    if best.verdict == "failed":
+        return [
+            "No metric passes every criterion.",
+            "No metric is free of failures either: do not rely on these explanations alone.",
+            f"The least bad is {best.metric}: of {ran} criteria it fails {best.told('failed')}"
+            + (f", and is weak in {weak}." if weak else "."),
+            *_open(best),
+        ]
+    none = f"No metric {'is shown to pass' if best.verdict == 'undecided' else 'passes'} every criterion."
+    also = f" and is weak in {weak}" if weak else ""
+    if not best.key[0]:
+        return [none, f"Use {best.metric} with care: it fails none of {ran}{also}.", *_open(best)]
+    passed = sum(each.verdict == "passed" for each in best.results.values())
     return [
         none,
-        "No metric is free of failures either: do not rely on these explanations alone.",
-        f"The least bad is {best.metric}: of {best.ran} criteria it fails {_told(best.failed)}{weak}.",
+        "Nor is any shown to fail none: do not rely on these explanations before it is decided.",
+        f"The best so far is {best.metric}: of {ran} criteria it passes {passed}{also}.",
+        *_open(best),
     ]
+
+
+def _open(best: Standing) -> list[str]:
+    """What is not known of a metric, and how many cases would tell."""
+    undecided = {text: each for text, each in best.results.items() if each.verdict == "undecided"}
+    told = [f"It is undecided in {text} ({each.mean:.3f}): {each.reason}." for text, each in undecided.items()]
+    return told + [f"It has no result in {', '.join(best.missing)}."] * bool(best.missing)
 
 
 def _reason(best: Standing, within: Sequence[Standing]) -> list[str]:
@@ -130,8 +167,6 @@ def _reason(best: Standing, within: Sequence[Standing]) -> list[str]:
         why = f"it takes the least work at a mean success rate of {best.rate:.3f}"
     else:
         why = f"it comes first; {nearest.metric} is as good"
-    return [f"Among those with as many failed and weak criteria, {why}."]
-
-
-def _told(criteria: Mapping[str, float]) -> str:
-    return ", ".join(f"{criterion} ({value:.3f})" for criterion, value in criteria.items())
+    open_ = any(each.told("undecided") for each in (best, *rivals))
+    taken = " (what is undecided taken at its worst)" if open_ else ""
+    return [f"Among those with as many failed and weak criteria{taken}, {why}."]

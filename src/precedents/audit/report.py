@@ -1,6 +1,7 @@
 """An audit as the values that the report page shows."""
 
 from collections.abc import Iterator
+from math import isfinite
 
 from precedents.audit.audit import Audit
 from precedents.audit.instances import HUBS, Case
@@ -39,16 +40,23 @@ def report(audit: Audit, command: str) -> Report:
 
 
 def _null(results: list[Result]) -> float | None:
-    """Half the interval around zero within which correlations of independent rankings fall, the wider one."""
-    halves = [value for each in results for name, value in each.notes.items() if name.startswith("null")]
+    """Half the interval around zero within which correlations of independent rankings fall.
+
+    The paper's over the cases is left out: fewer cases would make it wider.
+    """
+    notes = [(name, value) for each in results for name, value in each.notes.items()]
+    halves = [value for name, value in notes if name.startswith("null") and name != "null over cases"]
     return max(halves, default=None)
 
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> ReportRow:
     if isinstance(outcome, Inapplicable):
         return ReportRow(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
-    numbers = outcome.mean, outcome.low, outcome.high, outcome.chance
-    return ReportRow(metric, criterion, *numbers, outcome.verdict, outcome.noted)
+    value, low, high, chance = (
+        number if isfinite(number) else None
+        for number in (outcome.mean, outcome.low, outcome.high, outcome.chance)
+    )
+    return ReportRow(metric, criterion, value, low, high, chance, outcome.verdict, outcome.noted)
 
 
 def _hubs(audit: Audit, name: str, profile: Profile) -> Iterator[Hub]:

@@ -69,6 +69,7 @@ def settings_of(agenda: Agenda, hidden: Sequence[str] | None) -> dict[str, Any]:
         "metrics": {name: str(metric) for name, metric in agenda.metrics.items()},
         "criteria": list(agenda.criteria),
         "k": agenda.k,
+        "rule": agenda.rule,
         "hidden": None if hidden is None else list(hidden),
         "subclasses": blake2b(finer, digest_size=16).hexdigest() if finer else None,
         "retrain": trial.retrain is not None,

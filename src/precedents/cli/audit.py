@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Exit, Option
 
@@ -16,6 +16,10 @@ from precedents.cli._names import criterion_names, items, metric_items, metric_n
 from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
 from precedents.cli._output import free, reporting, say, show, show_estimate, show_json
 from precedents.cli._subject import subject
+from precedents.criteria._verdict import VerdictRule
+
+if TYPE_CHECKING:
+    from precedents.criteria._result import Result
 
 BELOW = 1
 
@@ -31,6 +35,13 @@ def audit(
         list[str] | None,
         Option(
             help="Criteria, with commas between.", autocompletion=criterion_names, show_default="all that can"
+        ),
+    ] = None,
+    rule: Annotated[
+        VerdictRule | None,
+        Option(
+            help="How verdicts are reached: interval (earned, or undecided) or paper (by the means alone).",
+            show_default="interval",
         ),
     ] = None,
     cases: Annotated[int, Option(min=1, help="How many instances of the test set, from its first.")] = 200,
@@ -59,12 +70,13 @@ def audit(
       $ precedents audit runs/digits-logistic_regression --report report.html
       $ precedents audit runs/digits-logistic_regression --metrics gc,gd,cos_x --cases 50 --fail-under 0.9
       $ precedents audit runs/digits-logistic_regression --criteria "identical_class(k=5)" --json
+      $ precedents audit runs/digits-logistic_regression --metrics gc,cos_x --cases 50 --rule paper
       $ precedents audit runs/digits-logistic_regression --dry-run
       $ precedents audit --target my_model:factory --metrics gc --keep kept
 
     """
     free(report, force)
-    wanted = {"metrics": metric_items(metrics), "criteria": items(criteria)}
+    wanted = {"metrics": metric_items(metrics), "criteria": items(criteria), "rule": rule}
     if keep is None and run is not None:
         keep = run / f"audit-{_mark(wanted, cases)}"
     with reporting(quiet, _interrupted(keep)):
@@ -81,16 +93,26 @@ def audit(
             show_estimate(estimate(Agenda.of(chosen.trial(test), **chosen.known_to(Agenda.of))), as_json)
             return
         found = audited(chosen.model, chosen.train, test, **chosen.options)
-        rate = None if fail_under is None else found.rate(metric)
+        least = None if fail_under is None else found.least(metric)
         if report is not None:
             write(report, found.to_html(shlex.join(["precedents", *sys.argv[1:]])))
         if as_json:
             show_json(found.to_json())
         else:
             show(found)
-    if rate is not None and fail_under is not None and rate < fail_under:
-        say(f"precedents: The success rate of {metric} is {rate:.3f}, below {fail_under}.")
+    if least is not None and fail_under is not None:
+        _hold(metric, least, fail_under, quiet)
+
+
+def _hold(metric: str, least: "Result", under: float, quiet: bool) -> None:
+    """Ends with an exit code where the least success rate is lower, and says where the cases do not tell."""
+    told = f"precedents: The success rate of {metric} is {least.mean:.3f}"
+    if not least.mean >= under:  # also where it is no number
+        say(f"{told}, below {under}.")
         raise Exit(BELOW)
+    if least.low < under and not quiet:
+        over = f"over {len(least.values)} cases its 95% interval begins at {least.low:.3f}"
+        say(f"{told}, but {over}: a true rate below {under} is not excluded. Take more --cases.")
 
 
 def _mark(wanted: Mapping[str, Any], cases: int) -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isnan
 from typing import TYPE_CHECKING, TypeVar
 
 from precedents import criteria as criterion_files
 from precedents.criteria._criterion import Criterion, Judge, Unlisted
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
+from precedents.criteria._verdict import VerdictRule, checked_rule
 from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
@@ -64,18 +66,21 @@ def judge(
     trial: Trial,
     metrics: Iterable[str | Metric] = tuple(METRICS),
     criteria: Iterable[str | Criterion | Judge] | None = None,
+    rule: VerdictRule = "interval",
 ) -> Judgement:
     """Puts the metrics through the criteria; without `criteria` through all of the folder.
 
     `metrics` and `criteria` are names, texts such as `identical_class(k=10)`, or values; a function of a trial
     and a metric that gives a `Result` is a criterion as well. What does not apply is told with its reason.
+    `rule` is how verdicts are reached: "interval", where they are earned, or "paper", by the means alone.
     """
+    rule = checked_rule(rule)
     chosen = [metric_of(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics)]
     named = by_text(CRITERIA.names() if criteria is None else criteria)
     pairs = [(metric, text) for metric in chosen for text in named]  # what a metric needs is not needed later
     found = {}
     for metric, text in tracked(pairs, "metrics by criteria"):
-        found[name_of(metric), text] = outcome(named[text], trial, metric)
+        found[name_of(metric), text] = outcome(named[text], trial, metric, rule)
     keys = [(name_of(metric), text) for text in named for metric in chosen]
     return Judgement({key: found[key] for key in keys}, named)
 
@@ -108,10 +113,12 @@ def described(text: str) -> Criterion:
         return Unlisted(text)
 
 
-def outcome(criterion: Criterion, trial: Trial, metric: Metric) -> Result | Inapplicable:
-    """The result of a metric by a criterion, or the reason why there is none."""
+def outcome(
+    criterion: Criterion, trial: Trial, metric: Metric, rule: VerdictRule = "interval"
+) -> Result | Inapplicable:
+    """The result of a metric by a criterion, with the verdict by a rule; or the reason why there is none."""
     reason = criterion.inapplicable(trial)
-    return attempted(lambda: criterion(trial, metric)) if reason is None else Inapplicable(reason)
+    return attempted(lambda: criterion(trial, metric).by(rule)) if reason is None else Inapplicable(reason)
 
 
 def _criterion(given: str | Criterion | Judge) -> Criterion:
@@ -131,7 +138,8 @@ def attempted(work: Callable[[], T]) -> T | Inapplicable:
 def _entry(outcome: Result | Inapplicable) -> Entry:
     if isinstance(outcome, Inapplicable):
         return Entry(NONE, why=outcome.reason)
-    return Entry(f"{outcome.mean:.3f}", verdict=outcome.verdict)
+    text = NONE if isnan(outcome.mean) else f"{outcome.mean:.3f}"
+    return Entry(text, verdict=outcome.verdict, why=outcome.reason)
 
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> dict[str, object]:

@@ -1,14 +1,27 @@
 """Result: one number per case, and what it comes to: mean, interval, chance level and verdict."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import isfinite, nan
 
 import torch
 from torch import Tensor
 
-from precedents.criteria._verdict import Verdict, of_rate
+from precedents.criteria._interval import Interval, exact, student, wilson
+from precedents.criteria._verdict import (
+    RANKS,
+    Decision,
+    Verdict,
+    VerdictRule,
+    correlation_by_paper,
+    correlation_deserves,
+    rate_by_paper,
+    rate_deserves,
+)
+from precedents.errors import InputError
 
-Z = 1.96  # two-sided 95%
+ROUNDING = 1e-9  # by which a value may exceed its bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +35,9 @@ class Result:
     chance: float  # what a metric that ranks at random would get
     verdict: Verdict
     notes: Mapping[str, float] = field(default_factory=dict)
+    between: tuple[Verdict, ...] = ()  # of an undecided one: the verdicts that are open, worst first
+    enough: int | None = None  # of an undecided one: how many cases would do; none if a million would not
+    paper: Verdict | None = None  # the verdict by the paper's rule; none if it has none
 
     @property
     def mean(self) -> float:
@@ -31,55 +47,121 @@ class Result:
     @property
     def std(self) -> float:
         """The standard deviation of the values over the cases."""
-        return float(self.values.std(correction=0))
+        return float(self.values.std(correction=0)) if len(self.values) else nan
 
     @property
     def noted(self) -> str:
-        """The notes as a text."""
-        return ", ".join(f"{name} {value:.3f}" for name, value in self.notes.items())
+        """The notes as a text, after the reason of what is undecided."""
+        told = [self.reason] if self.reason else []
+        return ", ".join(told + [f"{name} {value:.3f}" for name, value in self.notes.items()])
+
+    @property
+    def reason(self) -> str:
+        """Why it is undecided, and how many cases would decide; empty if it is decided."""
+        if self.verdict != "undecided":
+            return ""
+        if self.enough is not None:
+            return f"too few cases (about {self.enough} would do)"
+        if not len(self.values):
+            return "no cases"
+        if not isfinite(self.mean + self.chance):
+            return "a value is no number"
+        return "no number of cases would do (it lies at a threshold or within chance)"
+
+    @property
+    def worst(self) -> Verdict:
+        """The verdict; of what is undecided, the worst that is open."""
+        return (*self.between, "failed")[0] if self.verdict == "undecided" else self.verdict
+
+    def by(self, rule: VerdictRule) -> "Result":
+        """With the verdict by a rule, as `_verdict` has them; what has none by the paper's keeps its own."""
+        if rule == "paper" and self.paper is not None:
+            return replace(self, verdict=self.paper, between=(), enough=None)
+        return self
 
     def __str__(self) -> str:
+        why = f": {self.reason}" if self.reason else ""
         return (
             f"{self.criterion}: {self.mean:.3f} ± {self.std:.3f} over {len(self.values)} cases, "
-            f"95% interval [{self.low:.3f}, {self.high:.3f}], chance {self.chance:.3f}: {self.verdict}"
+            f"95% interval [{self.low:.3f}, {self.high:.3f}], chance {self.chance:.3f}: {self.verdict}{why}"
         )
 
 
 def rate(criterion: str, successes: Tensor, chance: float, demand: float) -> Result:
-    """The result of a criterion whose value is a success rate, with Wilson's interval and its verdict.
+    """The result of a criterion whose value is a success rate, with its exact interval and its verdict.
 
     `criterion` is its text, `successes` are 1 or 0 for each case [m], or shares between; `chance` is what a
     metric that ranks at random would get, `demand` the rate at which a metric passes (`_verdict` has the rule).
 
-    >>> print(rate("three_of_four", torch.tensor([1, 1, 0, 1]), chance=0.1, demand=0.95))
-    three_of_four: 0.750 ± 0.433 over 4 cases, 95% interval [0.301, 0.954], chance 0.100: weak
+    >>> print(rate("often", torch.tensor([1, 1, 0, 1] * 50), chance=0.1, demand=0.95))
+    often: 0.750 ± 0.433 over 200 cases, 95% interval [0.684, 0.808], chance 0.100: weak
+    >>> rate("often", torch.tensor([1, 1, 0, 1]), chance=0.1, demand=0.95).reason
+    'too few cases (about 19 would do)'
     """
-    values = successes.double()
-    low, high = wilson(float(values.sum()), len(values))
-    verdict = of_rate(float(values.mean()), low, chance, demand)
-    return Result(criterion, values, low, high, chance, verdict)
+    values = _bounded(criterion, successes.double(), (0.0, 1.0))
+    count, mean = len(values), float(values.mean())
+    if not (isfinite(mean) and isfinite(chance)):
+        return Result(criterion, values, 0.0, 1.0, chance, "undecided", between=RANKS)
+
+    def interval(number: int) -> Interval:
+        return exact(float(values.sum()) if number == count else mean * number, number)
+
+    decided = Decision.of(interval, count, partial(rate_deserves, chance=chance, demand=demand))
+    paper = rate_by_paper(mean, wilson(float(values.sum()), count)[0], chance, demand)
+    return _result(criterion, values, interval(count), chance, decided, paper)
 
 
-def wilson(successes: float, count: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a rate of `successes` in `count`.
+def correlation(
+    criterion: str, values: Tensor, near: float, fail: float, nulls: Mapping[str, float] | None = None
+) -> Result:
+    """The result of a criterion whose value is a mean correlation, best at zero, with Student's interval.
 
-    >>> [round(end, 3) for end in wilson(8, 10)]
-    [0.49, 0.943]
+    `criterion` is its text, `values` are between -1 and 1, one for each case [m]. A metric passes within `near`
+    of zero and fails above `fail` (`_verdict` has the rule). `nulls` are halves of the interval of correlations
+    that mean nothing, with their names; what is within the first of them is not told from zero. They are noted.
+
+    >>> print(correlation("likeness", torch.full((40,), 0.3), near=0.1, fail=0.7))
+    likeness: 0.300 ± 0.000 over 40 cases, 95% interval [0.185, 0.362], chance 0.000: weak
     """
-    share, z2 = successes / count, Z * Z
-    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = Z * (share * (1 - share) / count + z2 / (4 * count**2)) ** 0.5 / (1 + z2 / count)
-    low = 0.0 if successes == 0 else min(share, middle - half)
-    high = 1.0 if successes == count else max(share, middle + half)
-    return max(0.0, low), min(1.0, high)
+    values, nulls = _bounded(criterion, values.double(), (-1.0, 1.0)), nulls or {}
+    count, mean = len(values), float(values.mean())
+    if not isfinite(mean):
+        return Result(criterion, values, -1.0, 1.0, 0.0, "undecided", nulls, RANKS)
+    largest = max(0.0, 1 - mean * mean) ** 0.5  # that the spread can be: of one case it is not known
+    spread = float(values.std(correction=0)) if count > 1 else largest
+    decided = Decision.of(
+        partial(student, mean, spread),
+        count,
+        partial(correlation_deserves, near=near, fail=fail),
+        next(iter(nulls.values()), 0.0),
+    )
+    paper = correlation_by_paper(mean, max(nulls.values(), default=near), fail)
+    found = _result(criterion, values, student(mean, spread, count), 0.0, decided, paper)
+    return replace(found, notes=nulls)
 
 
-def bootstrap(values: Tensor, draws: int = 2000) -> tuple[float, float]:
-    """The 95% interval of the mean of `values` [m] by resampling them `draws` times, from a fixed seed."""
-    random = torch.Generator().manual_seed(0)
-    places = torch.randint(len(values), (draws, len(values)), generator=random)
-    low, high = values[places].mean(dim=1).quantile(torch.tensor([0.025, 0.975], dtype=values.dtype)).tolist()
-    return low, high
+def _result(
+    criterion: str, values: Tensor, interval: Interval, chance: float, decided: Decision, paper: Verdict
+) -> Result:
+    return Result(
+        criterion,
+        values,
+        *interval,
+        chance,
+        decided.verdict,
+        between=decided.between,
+        enough=decided.enough,
+        paper=paper,
+    )
+
+
+def _bounded(criterion: str, values: Tensor, bounds: Interval) -> Tensor:
+    """The values, which lie within the bounds or are no numbers."""
+    least, most = bounds
+    if (values < least - ROUNDING).any() or (values > most + ROUNDING).any():
+        found = f"between {float(values.min()):.4g} and {float(values.max()):.4g}"
+        raise InputError(f"The values of {criterion} lie {found}. Give them between {least:g} and {most:g}.")
+    return values
 
 
 def chance_of_all(members: Tensor, n: int, k: int) -> float:

@@ -19,8 +19,9 @@ class IdenticalClass(Criterion):
     >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
     >>> model = torch.nn.Linear(2, 2, bias=False)
     >>> _ = model.weight.data.copy_(2 * torch.eye(2))
-    >>> print(IdenticalClass(k=3)(Trial.of(model, (x, y), (x, y)), metric("cos_x")))
-    identical_class(k=3): 1.000 ± 0.000 over 6 cases, 95% interval [0.610, 1.000], chance 0.050: passed
+    >>> result = IdenticalClass(k=3)(Trial.of(model, (x, y), (x, y)), metric("cos_x"))
+    >>> print(result.mean, result.verdict, result.reason)
+    1.0 undecided too few cases (about 72 would do)
     """
 
     k: int = 1

@@ -11,10 +11,10 @@ from typing import Literal, get_args
 import torch
 
 from precedents.criteria._criterion import Criterion
-from precedents.criteria._result import Result, Z, bootstrap
+from precedents.criteria._interval import Z
+from precedents.criteria._result import Result, correlation
 from precedents.criteria._spearman import spearman
 from precedents.criteria._trial import Trial
-from precedents.criteria._verdict import of_correlation
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.registry import written
@@ -31,14 +31,16 @@ class ModelRandomization(Criterion):
     >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
     >>> model = torch.nn.Linear(2, 2, bias=False)
     >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> x, y = x.repeat(6, 1), y.repeat(6)
     >>> print(ModelRandomization(draws=1)(Trial.of(model, (x, y), (x, y)), metric("cos_x")))
-    model_randomization(draws=1): 1.000 ± 0.000 over 6 cases, 95% interval [1.000, 1.000], chance 0.000: failed
+    model_randomization(draws=1): 1.000 ± 0.000 over 36 cases, 95% interval [0.805, 1.000], chance 0.000: failed
     """
 
     draws: int = 3  # random models
     label: Label = "own"  # each model explains its own prediction, or both the trained model's
     seed: int = 0
     fail: float = 0.7  # the mean correlation above which the paper calls it failed
+    near: float = 0.1  # the mean correlation, on either side of zero, up to which it passes
 
     better = "zero"
     order = 10
@@ -74,10 +76,9 @@ class ModelRandomization(Criterion):
         values = torch.stack(draws).mean(dim=0)
         m, n = trained.shape
         nulls = {"null over training instances": null(n), "null over cases": null(m)}
-        verdict = of_correlation(float(values.mean()), max(nulls.values()), self.fail)
+        found = correlation(written(self), values, self.near, self.fail, nulls)
         between = float(torch.stack([draw.mean() for draw in draws]).std(correction=0))
-        low, high = bootstrap(values)
-        return Result(written(self), values, low, high, 0.0, verdict, nulls | {"std over draws": between})
+        return replace(found, notes=nulls | {"std over draws": between})
 
 
 def null(count: int) -> float:

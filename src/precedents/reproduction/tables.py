@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, pvariance
 from typing import Any
 
+from precedents.criteria._verdict import correlation_by_paper
 from precedents.errors import UnknownNameError
 from precedents.metrics.names import ALIASES, FORMS
 from precedents.reproduction.published import (
@@ -282,5 +283,5 @@ def _beside(cell: ResultCell, repeats: int | None = None) -> Entry:
 
 
 def _verdict(average: Average) -> Entry:
-    verdict = "failed" if average.largest > FAIL else "passed"
+    verdict = correlation_by_paper(average.largest, null=1.0, fail=FAIL)
     return Entry(verdict, (decimal(average.largest),), verdict)

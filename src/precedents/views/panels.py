@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, FAINT, PAPER, WEAK = "#24292e", "#6a737d", "#d9dde2", "#ffffff", "#a15c00"
-COLOURS = {"passed": AGREES, "weak": WEAK, "failed": DISAGREES}
-MARKS = {"passed": "o", "weak": "D", "failed": "X"}
+INK, MUTED, FAINT, PAPER, WEAK, OPEN = "#24292e", "#6a737d", "#d9dde2", "#ffffff", "#a15c00", "#3b6ea5"
+COLOURS = {"passed": AGREES, "weak": WEAK, "failed": DISAGREES, "undecided": OPEN}
+MARKS = {"passed": "o", "weak": "D", "failed": "X", "undecided": "s"}
 NOTHING = "nothing to show"
 NAME = 22  # letters of a metric's name in one line
 Pair = tuple[str, str]  # of a metric and a criterion

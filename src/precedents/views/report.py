@@ -43,7 +43,7 @@ class ReportRow:
     low: float | None
     high: float | None
     chance: float | None
-    verdict: str  # passed | weak | failed | not applicable
+    verdict: str  # passed | weak | failed | undecided | not applicable
     reason: str
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NONE = "–"
-STYLES = {"passed": "green", "weak": "yellow", "failed": "red"}  # of the terminal, by verdict
-MARKS = {"weak": "~", "failed": "!"}  # by verdict, for whoever sees no colours
-LEGEND = "passed, weak (~), failed (!), not applicable (–)"
+STYLES = {"passed": "green", "weak": "yellow", "failed": "red", "undecided": "cyan"}  # in the terminal
+MARKS = {"weak": "~", "failed": "!", "undecided": "?"}  # by verdict, for whoever sees no colours
+LEGEND = "passed, weak (~), failed (!), undecided (?), not applicable (–)"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Entry:
 
     text: str
     under: tuple[str, ...] = ()
-    verdict: str = ""  # passed | weak | failed, or none
+    verdict: str = ""  # passed | weak | failed | undecided, or none
     why: str = ""
 
 
