@@ -77,7 +77,7 @@ class Vectors:
         size = classifier.budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
         stop = len(examples)
         size = -(-(stop - first) // -(-(stop - first) // size)) if stop > first else size
-        with BUFFERS:
+        with BUFFERS.free:
             for start in tracked(range(first, stop, size), getattr(features, "__name__", "features")):
                 places = range(start, min(start + size, stop))
                 yield places, Rows.of(features(classifier, examples.take(places)))
@@ -92,10 +92,10 @@ class Vectors:
         size, streamed = self.row_bytes * len(train), train.streamed
         room = workspace.subject.classifier.budget.kept(streamed) if again else 0
         room = room if streamed or size <= room else 0
-        if room:
-            workspace.holding(slot, min(size, room))
 
         def rest(last: RowBlock | None) -> Iterator[RowBlock]:
+            if last is None and room:
+                workspace.holding(slot, min(size, room))
             return self.rows(train, 0 if last is None else last[0].stop)
 
         def fits(block: RowBlock) -> bool:
@@ -103,6 +103,8 @@ class Vectors:
             room -= self.row_bytes * len(block[0])
             return room >= 0
 
+        if not room and slot not in workspace.cache:
+            return rest(None)
         return workspace.cache.blocks(slot, rest, fits)
 
     @property

@@ -8,6 +8,7 @@ import psutil
 import torch
 
 from precedents.errors import BudgetError, InputError
+from precedents.runtime.guards import Guard
 
 FLOAT64 = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -18,6 +19,9 @@ ENOUGH = 128  # rows of a block that make a matrix product fast
 FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
 MOST = 1536  # rows of a block, and instances of a pass
+
+
+TAKING = Guard()  # from a budget that is shared
 
 
 class Owner(Protocol):
@@ -84,15 +88,16 @@ class SharedBudget:
 
         With `again`, also what the owner holds itself is put away if it must be: it can make it again.
         """
-        held = self._held.pop(owner, 0)
-        for other in list(self._held):
-            if not budget.fits(count, held + sum(self._held.values())):
-                other.put_away()
-                self._held.pop(other, None)
-        if again and not budget.fits(count, held):
-            owner.put_away()
-            held = 0
-        self._held[owner] = held + count
+        with TAKING.lock:
+            held = self._held.pop(owner, 0)
+            for other in list(self._held):
+                if not budget.fits(count, held + sum(self._held.values())):
+                    other.put_away()
+                    self._held.pop(other, None)
+            if again and not budget.fits(count, held):
+                owner.put_away()
+                held = 0
+            self._held[owner] = held + count
 
 
 def available() -> int:
