@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,13 @@ from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
 GRAD_COS = "cos_grad"
+SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 
 
 class Explainer:
@@ -140,12 +141,11 @@ class Explainer:
             classes=self.subject.classes,
             render=self.subject.render,
             originals=_originals(cases, train, indices),
-            spread=self._spread,
+            spread=self.relevance.workspace.once(SPREAD, self._spread),
             given=labels is not None,
         )
 
-    @cached_property
-    def _spread(self) -> dict[str, float]:
+    def _spread(self) -> Mapping[str, float]:
         return spread_of(self.subject.train, self.subject.render)
 
     def _hubs(self, indices: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class Cache:
     ) -> Iterator[T]:
         """Blocks one by one: those that are kept, then what `rest` gives after the last of them.
 
-        At the first time, one thread makes the first blocks for all, and they are kept, as long as `fits` says so.
+        At the first time, one thread makes the first blocks for all; they are kept as long as `fits` says so.
         """
         known, following = self._values.get(slot), None
         if known is None:
