@@ -1,0 +1,1 @@
+"""What is promised, each promise as a table of cases."""
