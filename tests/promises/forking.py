@@ -1,4 +1,4 @@
-"""Forks a process that has explained with several threads of torch, and prints whether its children are right."""
+"""Forks a process that has explained with two threads of torch, and prints whether its children are right."""
 
 import json
 import multiprocessing
@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from precedents import Examples, Explainer
 from promises.threaded import asked, built
 
-SECONDS = 30  # that a child may take
+SECONDS = 20  # that a child may take
 
 
 def points(n: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -23,7 +23,7 @@ def points(n: int, seed: int) -> tuple[Tensor, Tensor]:
     return draw, torch.arange(n) % 3
 
 
-TRAIN, CASES = points(3000, 1), points(8, 2)[0]
+TRAIN, CASES = points(1000, 1), points(4, 2)[0]
 MODEL = built("noting")
 EXPLAINER = Explainer(MODEL, TRAIN)
 
@@ -116,16 +116,14 @@ def main() -> None:
     if found["forked"]:  # what follows would wait for ever
         with fork.Pool(2) as pool:
             found["pool of processes"] = close(pool.map(numbered, range(len(CASES))), wanted)
-    loaded = torch.stack(
-        list(DataLoader(Explained(), batch_size=None, num_workers=2, multiprocessing_context=fork))
-    )
-    found["loader"] = loaded.tolist() == [each[0][0] for each in wanted]
+    loader = DataLoader(Explained(), batch_size=None, num_workers=2, multiprocessing_context=fork)
+    found["loader"] = torch.stack(list(loader)).tolist() == [each[0][0] for each in wanted]
     found["stream"] = in_the_middle_of_a_stream()
     print(json.dumps(found))  # noqa: T201
 
 
 def close(found: list[Any], wanted: list[Any]) -> bool:
-    """Whether the precedents are the same, and their relevance to rounding: sums of two threads are of two parts."""
+    """Whether the precedents are the same, and their relevance to rounding: two threads sum up in two parts."""
     same = [each[0] for each in found] == [each[0] for each in wanted]
     return same and all(
         torch.allclose(torch.tensor(mine[1]), torch.tensor(theirs[1]), rtol=1e-9)

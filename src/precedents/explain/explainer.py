@@ -24,6 +24,7 @@ from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
+from precedents.runtime.guards import grad_mode_kept
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
@@ -107,6 +108,7 @@ class Explainer:
         """What turns an instance into what a person sees, if it was given or the model's kind has one."""
         return self.subject.render
 
+    @grad_mode_kept
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
@@ -167,14 +169,17 @@ class Explainer:
         failed = ", ".join(self.finding.failed)
         return [f"Caution: {self.name} failed the audit of this model: {failed}."]
 
+    @grad_mode_kept
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
         return self.relevance.scores(self.subject.cases(x, labels))
 
+    @grad_mode_kept
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         return self.relevance.estimate(m)
 
+    @grad_mode_kept
     def save(self, folder: str | Path) -> None:
         """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
 

@@ -7,15 +7,16 @@ are made anew there, and torch computes with one thread, since the others that i
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, wraps
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 import torch
 
+Work = TypeVar("Work", bound=Callable[..., Any])
 GUARDED: WeakSet[Any] = WeakSet()  # who has a `lock`
 
 
@@ -43,6 +44,20 @@ def without_warnings() -> Iterator[None]:
     with PROCESS.lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def grad_mode_kept(work: Work) -> Work:
+    """Makes a function leave torch's grad mode as it was, even if it is interrupted while that is changed."""
+
+    @wraps(work)
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        before = torch.is_grad_enabled()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            torch.set_grad_enabled(before)
+
+    return cast("Work", kept)
 
 
 def _forked() -> None:
