@@ -108,6 +108,7 @@ def main() -> None:
     fork: Any = multiprocessing.get_context("fork")
     found = {
         "forked": right_in_a_child(lambda: close([asked(EXPLAINER, case) for case in CASES], wanted)),
+        "one thread": right_in_a_child(lambda: torch.get_num_threads() == 1),
         "made in the child": right_in_a_child(
             lambda: close([asked(Explainer(MODEL, TRAIN), CASES[0])], wanted[:1])
         ),

@@ -359,7 +359,15 @@ def children() -> dict[str, bool]:
 
 @pytest.mark.parametrize(
     "what",
-    ["forked", "made in the child", "while others hold locks", "pool of processes", "loader", "stream"],
+    [
+        "forked",
+        "one thread",
+        "made in the child",
+        "while others hold locks",
+        "pool of processes",
+        "loader",
+        "stream",
+    ],
 )
 def test_a_forked_process_gets_the_right_answer(what, children) -> None:
     assert children[what]

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ from precedents.data.inputs import Inputs, between, count, leaves
 from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.runtime.budget import FLOAT64, Budget
 from precedents.runtime.cache import Cache
-from precedents.runtime.guards import random_state_kept
+from precedents.runtime.guards import Work, random_state_kept
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,9 +39,6 @@ FORWARD_INSTANCES = 512  # that go forward at once, at most,
 FORWARD_BYTES = 2**28  # that their layers return
 
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
-
-
-Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def gradients_on(work: Work) -> Work:
