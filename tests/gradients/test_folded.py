@@ -16,7 +16,7 @@ NORMS = {3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
 
 def folds(plan: Plan) -> int:
     assert plan.recording is not None
-    return sum(isinstance(module, Folded) for module in plan.recording.clone.modules())
+    return sum(isinstance(module, Folded) for module in plan.recording.first.clone.modules())
 
 
 def pairs(model: nn.Module, x: Tensor) -> Pairs:

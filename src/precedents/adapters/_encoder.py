@@ -1,6 +1,7 @@
 """Encoder: how texts, images and rows of named fields become the tensors that a Hugging Face model is given."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, cast
@@ -12,12 +13,31 @@ from torch.nn.functional import pad
 from precedents.data.examples import numbers
 from precedents.data.inputs import Inputs, stacked
 from precedents.errors import InputError
+from precedents.runtime.guards import Guard
 
 TOKENS, PIXELS, MASK = "input_ids", "pixel_values", "attention_mask"
 LABELS = ("label", "labels", "label_ids")
 UNLIMITED = 10**9  # a tokenizer without a limit says 10**30
 
 Fields = dict[str, Tensor]
+
+
+class OwnTokenizer:
+    """A copy of a tokenizer for one thread at a time: each call changes how the next ones cut and fill up."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer, self._guard = deepcopy(tokenizer), Guard()
+        self.limited = tokenizer.model_max_length < UNLIMITED
+
+    def __call__(self, firsts: list[str], seconds: list[str] | None) -> Mapping[str, Any]:
+        """The tokens of texts, or of pairs of them."""
+        with self._guard.lock:
+            return cast("Mapping[str, Any]", self._tokenizer(firsts, seconds, truncation=self.limited))
+
+    def decode(self, tokens: list[int]) -> str:
+        """The text of tokens."""
+        with self._guard.lock:
+            return str(self._tokenizer.decode(tokens))
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +47,7 @@ class Encoder:
     main: str  # the field that every instance has: TOKENS or PIXELS
     accepted: frozenset[str]  # the fields that the model can be given
     padding: int = 0  # the token that fills up shorter texts
-    tokenizer: Any = None
+    tokenizer: OwnTokenizer | None = None
     processor: Any = None  # of images
     classes: Mapping[str, int] = field(default_factory=dict)  # the number of each class name
 
@@ -81,11 +101,8 @@ class Encoder:
 
     def _tokenized(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         firsts, seconds = zip(*map(_texts, rows), strict=True)
-        encoding = self.tokenizer(
-            list(firsts),
-            None if None in seconds else list(seconds),
-            truncation=self.tokenizer.model_max_length < UNLIMITED,
-        )
+        assert self.tokenizer is not None
+        encoding = self.tokenizer(list(firsts), None if None in seconds else list(seconds))
         return [{name: column[i] for name, column in encoding.items()} for i in range(len(rows))]
 
     def _processed(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

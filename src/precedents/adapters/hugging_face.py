@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from precedents.adapters._adapter import Adapter
-from precedents.adapters._encoder import MASK, PIXELS, TOKENS, Encoder
+from precedents.adapters._encoder import MASK, PIXELS, TOKENS, Encoder, OwnTokenizer
 from precedents.adapters._items import cases, examples
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters
 from precedents.data.examples import Examples
@@ -42,11 +42,12 @@ class HuggingFace(Adapter):
         network, tokenizer, processor = found
         _check(network)
         names = network.config.id2label
+        own = None if tokenizer is None else OwnTokenizer(tokenizer)
         self.encoder = Encoder(
             main=network.main_input_name,
             accepted=parameters(network) - {"labels"},
             padding=_padding(network),
-            tokenizer=tokenizer,
+            tokenizer=own,
             processor=processor,
             classes={str(name): int(place) for place, name in names.items()},
         )
@@ -56,7 +57,7 @@ class HuggingFace(Adapter):
         self.classes = _classes([names[place] for place in sorted(names)])
         self.name = type(network).__name__
         self.hidden = HIDDEN
-        self.render = _render(tokenizer, processor, special)
+        self.render = _render(own, processor, special)
         self.vectorise = (
             partial(_counts, words=words, special=special) if self.encoder.main == TOKENS else _pixels
         )

@@ -1,20 +1,21 @@
 """Classifier: the user's module as the metrics see it: logits, hidden layers, parameters, fresh draws.
 
 It holds a copy of the module in eval mode, so the user's own comes back untouched whatever happens,
-and may be trained on without changing explanations that were asked for before.
+and may be trained on without changing explanations that were asked for before. Passes run on clones of the
+copy, each lent to one pass at a time: threads do not see each other's hooks, nor what a module notes.
 """
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
-from threading import get_ident
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from precedents.classifier.clone import Clones, sharing_clone
 from precedents.classifier.construction import Construction, tensor_bytes
 from precedents.classifier.hidden_layers import Tap, flat, watched
 from precedents.classifier.loss import CrossEntropy, Loss
@@ -26,6 +27,7 @@ from precedents.data.inputs import Inputs, between, count, leaves
 from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.runtime.budget import FLOAT64, Budget
 from precedents.runtime.cache import Cache
+from precedents.runtime.guards import Work, random_state_kept
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,9 +41,6 @@ FORWARD_BYTES = 2**28  # that their layers return
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
 
 
-Work = TypeVar("Work", bound=Callable[..., Any])
-
-
 def gradients_on(work: Work) -> Work:
     """Makes a function record gradients, whatever mode its caller is in."""
     return torch.inference_mode(mode=False)(torch.enable_grad()(work))
@@ -51,7 +50,7 @@ def gradients_on(work: Work) -> Work:
 class Classifier:
     """A trained network with `classes` outputs. Make one with `Classifier.of`."""
 
-    module: nn.Module  # our own copy, in eval mode
+    module: nn.Module  # our own copy, in eval mode; what runs is a clone of it
     classes: int
     taps: tuple[Tap, ...]  # the hidden layers, in the order of computation
     only_layer: str | None  # the name of the one Linear that holds all trainable parameters, if so
@@ -62,6 +61,7 @@ class Classifier:
     loss: Loss = field(default_factory=CrossEntropy)
     outputs: Outputs = field(default_factory=Outputs)
     activations: int = 0  # numbers that the layers return for one instance
+    written: frozenset[str] = frozenset()  # the buffers that a pass writes to, by name
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
 
     @classmethod
@@ -101,9 +101,15 @@ class Classifier:
         """The bytes of one number in the model's precision."""
         return next((p.element_size() for p in self.module.parameters() if p.is_floating_point()), FLOAT64)
 
+    @cached_property
+    def clones(self) -> Clones[nn.Module]:
+        """Clones of the module that share its tensors, but for those that a pass writes to."""
+        return Clones(partial(sharing_clone, self.module, self.written))
+
     def logits(self, inputs: Inputs) -> Tensor:
         """The module's logits [b, classes]; the graph is kept if gradients are enabled."""
-        return self.outputs.of(self.module, inputs)
+        with self.clones.lent() as module:
+            return self.outputs.of(module, inputs)
 
     @torch.no_grad()
     def finite_logits(self, batch: Batch) -> Tensor:
@@ -162,8 +168,8 @@ class Classifier:
             if tap in taps:
                 seen[tap] = value
 
-        with watched(self.module, {tap.module for tap in taps}, note):
-            self.logits(inputs)
+        with self.clones.lent() as module, watched(module, {tap.module for tap in taps}, note):
+            self.outputs.of(module, inputs)
         missing = [tap.module for tap in taps if tap not in seen]
         if missing:
             raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
@@ -174,18 +180,15 @@ class Classifier:
         """What the Linear that returns the logits receives [b, d], and the logits [b, classes]; float64."""
         assert self.head is not None
         received: list[Tensor] = []
-        thread = get_ident()
 
         def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
-            if get_ident() == thread:
-                received.extend([*args, *kwargs.values()])
+            received.extend([*args, *kwargs.values()])
 
-        handle = self.module.get_submodule(self.head).register_forward_pre_hook(before, with_kwargs=True)
-        try:
-            logits = self.finite_logits(batch)
-        finally:
+        with self.clones.lent() as module:
+            handle = module.get_submodule(self.head).register_forward_pre_hook(before, with_kwargs=True)
+            logits = self.outputs.of(module, batch.inputs)
             handle.remove()
-        return received[0].double().cpu(), logits
+        return received[0].double().cpu(), self.checked_logits(logits, batch.indices)
 
     def fingerprint(self) -> str:
         """A text that differs when the architecture, a weight, a buffer, the loss or the output does."""
@@ -203,7 +206,7 @@ class Classifier:
         """
         copy = self._copied()
         store(copy, torch.contiguous_format)  # numbers are drawn in the order in which they are stored
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
+        with random_state_kept(), torch.no_grad():
             torch.manual_seed(DRAWS + seed)
             for module in copy.modules():
                 reset = getattr(module, "reset_parameters", getattr(module, "_reset_parameters", None))

@@ -1,11 +1,45 @@
-"""A clone that shares its tensors: for hooks and changed layers that the module itself must not see."""
+"""Clones that share their tensors: for hooks, changed layers and passes that the module itself must not see."""
 
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
+from typing import Generic, TypeVar
 
 from torch import nn
 
+C = TypeVar("C")
 
-def sharing_clone(module: nn.Module) -> nn.Module:
-    """A copy of the module, layer by layer, with the very parameters and buffers of the original."""
-    shared = [*module.parameters(), *module.buffers()]
-    return deepcopy(module, {id(tensor): tensor for tensor in shared})
+
+def sharing_clone(module: nn.Module, apart: Collection[str] = ()) -> nn.Module:
+    """A copy of the module, layer by layer, with the very parameters and buffers of the original.
+
+    The buffers whose names are in `apart` are copied.
+    """
+    buffers = (buffer for name, buffer in module.named_buffers() if name not in apart)
+    return deepcopy(module, {id(tensor): tensor for tensor in [*module.parameters(), *buffers]})
+
+
+class Clones(Generic[C]):
+    """Clones that are lent to one pass at a time, so that passes in several threads do not meet.
+
+    There are as many as there were passes at once. One whose pass failed or was interrupted is not lent again.
+    """
+
+    def __init__(self, fresh: Callable[[], C], free: Iterable[C] = ()) -> None:
+        self.fresh = fresh  # makes one more
+        self._free = deque(free)
+
+    @contextmanager
+    def lent(self) -> Iterator[C]:
+        """One that nobody else has meanwhile."""
+        try:
+            clone = self._free.pop()
+        except IndexError:
+            clone = self.fresh()
+        try:
+            yield clone
+        except GeneratorExit:  # nobody wants the rest, but nothing failed
+            self._free.append(clone)
+            raise
+        self._free.append(clone)

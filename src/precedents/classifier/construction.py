@@ -18,6 +18,7 @@ from precedents.data.inputs import Inputs, alone
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError
 from precedents.runtime.budget import COUNTED, Budget
+from precedents.runtime.guards import random_state_kept
 from precedents.runtime.wording import a_type, first_line
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Construction:
         """The classifier of this module; a module that is none is refused."""
         budget = Budget.of(self.memory)
         copy = _copied(_accepted(module), budget)
+        before = _versions(copy)
         batch = train.take(train.largest)
         sample, b = batch.inputs, len(batch.labels)
         look = self._first_look(copy, sample, b)
@@ -68,6 +70,7 @@ class Construction:
             loss=loss_of(self.loss, look.outputs, logits),
             outputs=look.outputs,
             activations=look.trace.numbers // b,
+            written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
         if self.loss is None:
             _refuse_probabilities(model, logits, train)
@@ -79,7 +82,7 @@ class Construction:
     @torch.no_grad()
     def _first_look(self, module: nn.Module, sample: Inputs, b: int) -> "FirstLook":
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
-        with torch.random.fork_rng(devices=[]):
+        with random_state_kept():
             output, singles = returned(module, sample), [alone(sample, i) for i in range(b)]
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
@@ -139,7 +142,7 @@ def tensor_bytes(module: nn.Module) -> int:
 def _copy(module: nn.Module) -> nn.Module:
     """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
     try:
-        with torch.random.fork_rng(devices=[]):
+        with random_state_kept():
             copy = deepcopy(_unwrapped(module))
     except Exception as error:
         raise InputError(
@@ -150,6 +153,11 @@ def _copy(module: nn.Module) -> nn.Module:
         for name, child in part.named_children():
             setattr(part, name, _unwrapped(child))
     return copy.float() if any(p.dtype in HALF for p in copy.parameters()) else copy
+
+
+def _versions(module: nn.Module) -> dict[str, int]:
+    """How often each buffer was written to."""
+    return {name: buffer._version for name, buffer in module.named_buffers() if not buffer.is_inference()}
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:

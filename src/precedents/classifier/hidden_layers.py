@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from threading import get_ident
 from typing import Any, TypeVar
 
 import torch
@@ -113,24 +112,18 @@ def named(module: nn.Module, names: Sequence[str]) -> tuple[Tap, ...]:
 
 @contextmanager
 def watched(module: nn.Module, names: set[str], note: Callable[[Tap, Any], None]) -> Iterator[None]:
-    """Reports what the named modules receive and return, call by call, while the context lasts.
-
-    What they do in other threads meanwhile is not reported.
-    """
+    """Reports what the named modules receive and return, call by call, while the context lasts."""
     calls: dict[str, int] = defaultdict(int)
     handles = []
-    thread = get_ident()
 
     def watch(name: str, part: nn.Module) -> None:
         def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if get_ident() == thread:
-                value = args[0] if args else next(iter(kwargs.values()), None)
-                note(Tap(name, calls[name], returned=False), value)
+            value = args[0] if args else next(iter(kwargs.values()), None)
+            note(Tap(name, calls[name], returned=False), value)
 
         def after(_: nn.Module, __: Any, value: Any) -> None:
-            if get_ident() == thread:
-                note(Tap(name, calls[name], returned=True), value)
-                calls[name] += 1
+            note(Tap(name, calls[name], returned=True), value)
+            calls[name] += 1
 
         handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
         handles.append(part.register_forward_hook(after))

@@ -19,6 +19,7 @@ from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
+from precedents.runtime.guards import random_state_kept
 from precedents.runtime.wording import a_type
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Trial:
             model, subject = self.workspace.classifier, self.workspace.subject
             random = model.randomized(seed)
             if self.fresh is not None:
-                with torch.random.fork_rng(devices=[]):
+                with random_state_kept():
                     made = self.fresh(seed)
                 random = model.another(adapter_of(made).module, subject.train)
             return Workspace(subject.before(random), self.workspace.shared)
@@ -141,7 +142,7 @@ class Trial:
         subject = self.workspace.subject
         groups = merge(subject.classifier.classes, seed)
         train = subject.train.relabelled(groups[subject.train.labels])
-        with torch.random.fork_rng(devices=[]):
+        with random_state_kept():
             model = retrain(train, seed)
         if not isinstance(model, nn.Module):
             raise InputError(f"retrain returned {a_type(model)}. Return the trained torch.nn.Module.")

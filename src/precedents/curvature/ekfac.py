@@ -18,7 +18,6 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.functional import pad
 
 from precedents.classifier.classifier import Classifier
-from precedents.classifier.clone import sharing_clone
 from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch, Examples
 from precedents.gradients.factors import Outer
@@ -188,7 +187,7 @@ class _Moments:
     """Sums up the moments of the layers of a clone while batches go through it, forward and back."""
 
     def __init__(self, model: Classifier) -> None:
-        self.model, self.clone = model, sharing_clone(model.module)
+        self.model, self.clone = model, model.clones.fresh()
         self.layers = {name: LayerMoments(layer) for name, layer in _layers(self.clone)}
         self.caught: list[tuple[LayerMoments, GradientEdge]] = []
         self.mask: Tensor | None = None  # [b, t] of the batch, where there is one

@@ -2,9 +2,9 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from precedents.classifier.classifier import Classifier, gradients_on
+from precedents.curvature.attention import FormulaOfAttention
 from precedents.data.examples import Batch, Examples
 from precedents.errors import InputError
 from precedents.runtime.budget import FLOAT64
@@ -21,10 +21,9 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
     total = torch.zeros(model.size, model.size, dtype=torch.double)
     starts = range(0, model.size, count)
     for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
-        with sdpa_kernel(SDPBackend.MATH):  # the other kinds of attention have no second derivative
-            gradient = _batch_gradient(model, batch) / len(train)
-            for start in starts:
-                total[start : start + count] += _rows(model, gradient, start, count).cpu()
+        gradient = _batch_gradient(model, batch) / len(train)
+        for start in starts:
+            total[start : start + count] += _rows(model, gradient, start, count).cpu()
     return (total + total.T) / 2
 
 
@@ -71,7 +70,8 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
 
 def _batch_gradient(model: Classifier, batch: Batch) -> Tensor:
     """The gradient [p] of the batch's summed loss, with its graph."""
-    logits = model.logits(batch.inputs)
+    with FormulaOfAttention():  # which has a second derivative
+        logits = model.logits(batch.inputs)
     loss = model.loss(logits, batch.labels).sum()
     parts = torch.autograd.grad(
         loss, list(model.parameters.values()), create_graph=True, materialize_grads=True

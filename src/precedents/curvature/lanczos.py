@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from precedents.classifier.classifier import Classifier
+from precedents.curvature.attention import FormulaOfAttention
 from precedents.curvature.hessian import twice_differentiable
 from precedents.data.examples import Batch, Examples
 from precedents.gradients.gradients import planned
@@ -108,8 +108,9 @@ def _product(model: Classifier, train: Examples, vectors: Tensor, size: int) -> 
 def _batch_products(model: Classifier, batch: Batch, vectors: Tensor) -> Iterator[Tensor]:
     """The Hessian of the batch's summed loss times each vector: the gradient is differentiated along it."""
     parameters = list(model.parameters.values())
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # the attention that can be differentiated twice
-        logits = model.logits(batch.inputs)
+    with torch.enable_grad():
+        with FormulaOfAttention():  # which can be differentiated twice
+            logits = model.logits(batch.inputs)
         model.checked_logits(logits.detach(), batch.indices)
         loss = model.loss(logits, batch.labels).sum()
         gradient = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)

@@ -21,6 +21,7 @@ from precedents.data.inputs import Inputs, bare, between, mapped, shapes
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, marks
 from precedents.errors import InputError
+from precedents.runtime.guards import random_state_kept
 from precedents.runtime.wording import a_type
 
 __all__ = [
@@ -253,7 +254,7 @@ def _from_stream(data: Any, labels: Any, what: str) -> Examples:
                 f"The {what} is a DataLoader that shuffles, but explanations cite instances by their place. "
                 "Pass a DataLoader(dataset, batch_size=..., shuffle=False), or the dataset itself."
             )
-    with torch.random.fork_rng(devices=[]):  # loaders draw a seed for their workers
+    with random_state_kept():  # loaders draw a seed for their workers
         first = next(iter(data), None)
     _not_empty(0 if first is None else 1, what)
     dataset = getattr(data, "dataset", data)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from precedents.runtime.guards import without_warnings
 
 Inputs: TypeAlias = Tensor | tuple["Inputs", ...] | dict[str, "Inputs"]
 Nest = TypeVar("Nest")  # Inputs, or what a layer receives and returns: lists and other values as well
@@ -21,8 +22,7 @@ def tensors(value: Any) -> Inputs:
     if isinstance(value, Tensor):
         return value.detach()
     if isinstance(value, np.ndarray) and not value.flags.writeable:
-        with catch_warnings():
-            simplefilter("ignore")  # nobody writes to inputs: a file may be mapped for reading only
+        with without_warnings():  # nobody writes to inputs: a file may be mapped for reading only
             return torch.as_tensor(value)
     return torch.as_tensor(value)
 

@@ -1,11 +1,11 @@
 """Sources: where inputs are read from. Every reading of an instance gives the same values, or is an error."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
-from threading import RLock
 from typing import Any, Protocol
 
 import torch
@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, shapes, stacked, taken
 from precedents.data.labels import ItemForm, checked_labels, class_number, numbers
 from precedents.errors import InputError
+from precedents.runtime.guards import Guard, random_state_kept
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
@@ -87,18 +88,21 @@ class Readings:
     marks: bytearray = field(default_factory=bytearray, repr=False)
     seen: bytearray = field(default_factory=bytearray, repr=False)  # a byte for each instance that was read
     shapes: list[list[tuple[int, ...]]] = field(default_factory=list)  # of the first instance that was read
+    guard: Guard = field(default_factory=Guard, repr=False)
 
     def compare(self, indices: Sequence[int], inputs: Inputs, labels: Sequence[int]) -> None:
         """Notes instances that are read for the first time; others must be what they were."""
-        for i, mark in zip(indices, marks(inputs, labels), strict=True):
-            if i >= len(self.seen):
-                room = i + 1 - len(self.seen)
-                self.seen.extend(bytes(room))
-                self.marks.extend(bytes(room * MARK_BYTES))
-            place = slice(i * MARK_BYTES, (i + 1) * MARK_BYTES)
-            if self.seen[i] and self.marks[place] != mark:
-                raise self.changed(i)
-            self.seen[i], self.marks[place] = 1, mark
+        found = marks(inputs, labels)
+        with self.guard.lock:
+            for i, mark in zip(indices, found, strict=True):
+                if i >= len(self.seen):
+                    room = i + 1 - len(self.seen)
+                    self.seen.extend(bytes(room))
+                    self.marks.extend(bytes(room * MARK_BYTES))
+                place = slice(i * MARK_BYTES, (i + 1) * MARK_BYTES)
+                if self.seen[i] and self.marks[place] != mark:
+                    raise self.changed(i)
+                self.seen[i], self.marks[place] = 1, mark
 
     def shaped(self, i: int, inputs: Inputs) -> None:
         """Refuses an instance of another shape than the first."""
@@ -193,7 +197,8 @@ class Streamed(Source):
         self._iterator: Iterator[Chunk] | None = None
         self._places = range(0)  # of the chunk that was read last,
         self._held: Inputs | None = None  # and what it is
-        self._lock = RLock()
+        self._guard = Guard()
+        self._process = os.getpid()  # whose stream it is
 
     def first_pass(self) -> list[int]:
         """The labels of all instances, which are read for the first time."""
@@ -210,26 +215,36 @@ class Streamed(Source):
             self._readings.compare(indices, inputs, labels)
             return inputs
         wanted = sorted(set(indices))
-        pieces = []
-        with self._lock:
-            if wanted[0] < self._places.start or self._held is None:
-                self._restart()
-            while wanted:
-                here = [i - self._places.start for i in wanted if i < self._places.stop]
-                if here:
-                    rows = slice(here[0], here[-1] + 1) if len(here) == here[-1] - here[0] + 1 else here
-                    assert self._held is not None
-                    pieces.append(mapped(itemgetter(rows), self._held))
-                    wanted = wanted[len(here) :]
-                if wanted:
-                    self._advance()
+        with self._guard.lock:
+            try:
+                pieces = self._pieces(wanted)
+            except BaseException:  # nobody knows how far the stream has gone
+                self._held = None
+                raise
         found, order = joined(pieces), sorted(set(indices))
         if list(indices) == order:
             return found
         places = {i: place for place, i in enumerate(order)}
         return mapped(lambda leaf: leaf[[places[i] for i in indices]], found)
 
+    def _pieces(self, wanted: list[int]) -> list[Inputs]:
+        """These instances, in ascending order, in as many pieces as they lie in chunks."""
+        pieces = []
+        if wanted[0] < self._places.start or self._held is None or self._process != os.getpid():
+            self._restart()
+        while wanted:
+            here = [i - self._places.start for i in wanted if i < self._places.stop]
+            if here:
+                rows = slice(here[0], here[-1] + 1) if len(here) == here[-1] - here[0] + 1 else here
+                assert self._held is not None
+                pieces.append(mapped(itemgetter(rows), self._held))
+                wanted = wanted[len(here) :]
+            if wanted:
+                self._advance()
+        return pieces
+
     def _restart(self) -> None:
+        self._process = os.getpid()
         self._iterator, self._held, self._places = self._chunks(), None, range(0)
         self._advance()
 
@@ -252,7 +267,7 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
     batched = isinstance(items, DataLoader) and items.batch_sampler is not None
 
     def chunks() -> Iterator[Chunk]:
-        with torch.random.fork_rng(devices=[]):  # loaders draw a seed for their workers
+        with random_state_kept():  # loaders draw a seed for their workers
             iterator = iter(items)
         start = 0
         for first in iterator:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,14 @@ from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import memory_told
+from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
+from precedents.runtime.guards import grad_mode_kept
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
 GRAD_COS = "cos_grad"
+SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 
 
 class Explainer:
@@ -109,6 +111,7 @@ class Explainer:
         return self.subject.render
 
     @memory_told()
+    @grad_mode_kept
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
@@ -143,7 +146,7 @@ class Explainer:
             classes=self.subject.classes,
             render=self.subject.render,
             originals=_originals(cases, train, indices),
-            spread=self._spread,
+            spread=self.relevance.workspace.once(SPREAD, self._spread),
             given=labels is not None,
         )
 
@@ -153,8 +156,7 @@ class Explainer:
         sample = self.subject.classifier.sample
         return 2 * sum(leaf.numel() * leaf.element_size() for leaf in leaves(sample)) // count(sample)
 
-    @cached_property
-    def _spread(self) -> dict[str, float]:
+    def _spread(self) -> Mapping[str, float]:
         return spread_of(self.subject.train, self.subject.render)
 
     def _hubs(self, indices: Tensor) -> Tensor:
@@ -177,16 +179,19 @@ class Explainer:
         return [f"Caution: {self.name} failed the audit of this model: {failed}."]
 
     @memory_told()
+    @grad_mode_kept
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
         return self.relevance.scores(self.subject.cases(x, labels))
 
     @memory_told()
+    @grad_mode_kept
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         return self.relevance.estimate(m)
 
     @memory_told()
+    @grad_mode_kept
     def save(self, folder: str | Path) -> None:
         """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
 

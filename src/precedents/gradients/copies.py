@@ -28,7 +28,7 @@ def copied(draft: Recording, module: nn.Module, name: str, check: Check) -> tupl
     if own[1:2] == (1,):
         tried.append((own[0], COPIES, *own[2:]))
     for shape in tried:
-        handles = attached(module, name, shape, draft.recorder)
+        handles = attached(module, name, shape, draft.first.recorder)
         try:
             if check(draft, parameter):
                 return shape

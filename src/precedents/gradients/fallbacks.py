@@ -1,6 +1,6 @@
 """Fallbacks: slower ways to per-example gradients, for models that have layers without a rule."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -20,12 +20,13 @@ def by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
         def logits(values: dict[str, Tensor]) -> Tensor:
             arguments = mapped(lambda leaf: leaf[None], instance)
             args, kwargs = ((), arguments) if isinstance(arguments, dict) else (arguments, None)
-            return model.outputs.logits(functional_call(model.module, values, args, kwargs), 1)[0]
+            return model.outputs.logits(functional_call(module, values, args, kwargs), 1)[0]
 
         grads = vjp(logits, parameters)[1](unit)[0]
         return torch.cat([grads[name].flatten() for name in parameters])
 
-    return vmap(single)(inputs, units)
+    with model.clones.lent() as module:  # which has other parameters meanwhile
+        return vmap(single)(inputs, units)
 
 
 def by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
@@ -45,8 +46,15 @@ def flat(grads: Sequence[Tensor]) -> Tensor:
     return torch.cat([grad.to_dense().flatten() for grad in grads])
 
 
-def module_by_vmap(module: nn.Module, left: Sequence[str], call: LayerCall, backs: Backs) -> Iterator[Part]:
-    """The gradients of some of a module's own parameters by vmap over its own products, else one by one."""
+def module_by_vmap(
+    model: Classifier, name: str, left: Sequence[str], call: LayerCall, backs: Backs
+) -> Iterable[Part]:
+    """The gradients of some of the named module's own parameters by vmap over its products, else one by one."""
+    with model.clones.lent() as whole:  # which has other parameters meanwhile
+        return _of_module(whole.get_submodule(name), left, call, backs)
+
+
+def _of_module(module: nn.Module, left: Sequence[str], call: LayerCall, backs: Backs) -> list[Part]:
     b, given = call.instances, (call.args, call.kwargs)
     outputs = [value for value in leaves(call.output) if value.requires_grad]
     full = [torch.zeros_like(o) if back is None else back for back, o in zip(backs, outputs, strict=True)]
@@ -71,4 +79,4 @@ def module_by_vmap(module: nn.Module, left: Sequence[str], call: LayerCall, back
     except (RuntimeError, NotImplementedError, ValueError):  # an operation that vmap has no rule for
         rows = [single([v[i].detach() for v in batched], [back[i] for back in full]) for i in range(b)]
         values = tuple(torch.stack(column) for column in zip(*rows, strict=True))
-    yield from (Dense(p, value) for p, value in zip(own.values(), values, strict=True))
+    return [Dense(p, value) for p, value in zip(own.values(), values, strict=True)]

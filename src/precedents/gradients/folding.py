@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from precedents.classifier.clone import sharing_clone
+from precedents.classifier.classifier import Classifier
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -90,17 +90,17 @@ def foldable(module: nn.Module, logits: Callable[[], Tensor]) -> tuple[Tensor, P
     return found, pairs
 
 
-def folded(module: nn.Module, pairs: Pairs) -> nn.Module:
-    """A clone with these pairs folded."""
-    clone = sharing_clone(module)
+def folded(model: Classifier, pairs: Pairs) -> nn.Module:
+    """A clone of the model's module with these pairs folded."""
+    clone = model.clones.fresh()
     for first, second in pairs.items():
         conv, norm = clone.get_submodule(first), clone.get_submodule(second)
-        replace(clone, norm, nn.Identity())
-        replace(clone, conv, Folded(conv, norm))
+        substitute(clone, norm, nn.Identity())
+        substitute(clone, conv, Folded(conv, norm))
     return clone
 
 
-def replace(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:
+def substitute(clone: nn.Module, old: nn.Module, new: nn.Module) -> None:
     """Puts a module in every place of another."""
     for parent in list(clone.modules()):
         for name, child in parent._modules.items():

@@ -5,19 +5,20 @@ the rule. A parameter that none covers is given to its module as one copy for ea
 function; else its gradients come by vmap over the module, then one instance at a time.
 """
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 from torch import nn
 
 from precedents.classifier.classifier import Classifier
-from precedents.classifier.clone import sharing_clone
+from precedents.classifier.clone import Clones
 from precedents.gradients import layers
 from precedents.gradients.copies import Check, attached, copied
 from precedents.gradients.fallbacks import module_by_vmap
-from precedents.gradients.folding import replace
+from precedents.gradients.folding import substitute
 from precedents.gradients.layers._rule import EVERYTHING, Rule
-from precedents.gradients.recording import ByRule, Recorder, Recording, hook
+from precedents.gradients.recording import ByRule, Instrument, Recorder, Recording, hook
 from precedents.registry import Registry
 
 RULES: Registry[Rule] = Registry("layer rule", layers)
@@ -27,46 +28,63 @@ def instrumented(
     model: Classifier,
     check: Check | None = None,
     like: Recording | None = None,
-    clone: nn.Module | None = None,
+    fresh: Callable[[], nn.Module] | None = None,
 ) -> Recording:
-    """The clone with its hooks; the model's own module is left alone.
+    """Clones with hooks; the model's own module is left alone.
 
     Which parameters are given as copies is tried by `check`, or taken from a recording of the same model.
-    `clone` is one that is there already.
+    `fresh` makes the clones that the hooks are put on.
     """
-    clone = sharing_clone(model.module) if clone is None else clone
-    recorder = Recorder()
-    draft = Recording(clone, recorder, (), {}, model.outputs)
+    fresh = model.clones.fresh if fresh is None else fresh
+    own = Instrument(fresh())
+    seconds: dict[str, bool] = {} if like is None else like.seconds
     copies: dict[tuple[str, str], tuple[int, ...]] = {}
     uncovered: list[str] = []
-    for name, module in _ruled(clone, recorder):
+    for name, module in _ruled(own, seconds):
         left = []
-        for own, parameter in module.named_parameters(recurse=False):
-            if not parameter.requires_grad:
-                continue
-            shape = None if like is None else like.copies.get((name, own))
+        for parameter in _trainable(module):
+            shape = None if like is None else like.copies.get((name, parameter))
             if check is not None:
-                shape = copied(draft, module, own, check)
+                draft = Recording(own, Clones(lambda: own), model.outputs, seconds)
+                shape = copied(draft, module, parameter, check)
             if shape is None:
-                left.append(own)
+                left.append(parameter)
             else:
-                copies[name, own] = shape
-                attached(module, own, shape, recorder)
+                copies[name, parameter] = shape
+                attached(module, parameter, shape, own.recorder)
         if left:
             uncovered.append(type(module).__name__)
-            hook(module, recorder, partial(module_by_vmap, model.module.get_submodule(name), left))
-    return Recording(clone, recorder, tuple(uncovered), copies, model.outputs)
+            hook(module, own.recorder, partial(module_by_vmap, model, name, left))
+    clones = Clones(lambda: own, [own])
+    found = Recording(own, clones, model.outputs, seconds, tuple(uncovered), copies)
+    clones.fresh = partial(_another, model, found, fresh)
+    return found
 
 
-def _ruled(clone: nn.Module, recorder: Recorder) -> list[tuple[str, nn.Module]]:
+def _another(model: Classifier, like: Recording, fresh: Callable[[], nn.Module]) -> Instrument:
+    """One more clone with the hooks that the first has, for a pass at the same time."""
+    return instrumented(model, like=like, fresh=fresh).first
+
+
+def _ruled(own: Instrument, seconds: dict[str, bool]) -> list[tuple[str, nn.Module]]:
     """Hooks what rules cover; gives the modules, by name, with parameters of their own that none covers."""
     left: list[tuple[str, nn.Module]] = []
-    for name, module, rule in _matched(clone):
-        if rule is not None:
-            _follow(rule, clone, module, recorder)
-        elif any(p.requires_grad for p in module.parameters(recurse=False)):
-            left.append((name, module))
+    for name, module, rule in _matched(own.clone):
+        if rule is None:
+            left += [(name, module)] if _trainable(module) else []
+        elif rule.rewritten is not None:
+            substitute(own.clone, module, rule.rewritten(module, own.recorder))
+        else:
+            assert rule.parts is not None
+            if rule.broadcasts:
+                module.register_forward_pre_hook(partial(_for_each, own.recorder))
+            hook(module, own.recorder, ByRule(rule.parts, name, module, seconds))
     return left
+
+
+def _trainable(module: nn.Module) -> list[str]:
+    """The names of its own trainable parameters."""
+    return [name for name, p in module.named_parameters(recurse=False) if p.requires_grad]
 
 
 def _matched(clone: nn.Module) -> list[tuple[str, nn.Module, Rule | None]]:
@@ -88,17 +106,6 @@ def _rules() -> dict[type[nn.Module], Rule]:
     """The rules by the layer types that they are for; no type has two."""
     rules = map(RULES.get, RULES.names())
     return {kind: rule for rule in rules for kind in rule.types}
-
-
-def _follow(rule: Rule, clone: nn.Module, module: nn.Module, recorder: Recorder) -> None:
-    """Makes a module of the clone record by its rule."""
-    if rule.rewritten is not None:
-        replace(clone, module, rule.rewritten(module, recorder))
-        return
-    assert rule.parts is not None
-    if rule.broadcasts:
-        module.register_forward_pre_hook(partial(_for_each, recorder))
-    hook(module, recorder, ByRule(rule.parts, module))
 
 
 def _for_each(recorder: Recorder, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:

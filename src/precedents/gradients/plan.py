@@ -62,7 +62,7 @@ class Plan:
     def beside(self) -> int:
         """Bytes that a pass holds beside the instances: the weights of layers that were folded."""
         folded = self.recording is not None and any(
-            isinstance(layer, Folded) for layer in self.recording.clone.modules()
+            isinstance(layer, Folded) for layer in self.recording.first.clone.modules()
         )
         return self.model.itemsize * self.model.size if folded else 0
 

@@ -6,13 +6,13 @@ Gradients are made as soon as what they need comes back, while it is in the proc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from threading import RLock
 from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from precedents.classifier.clone import Clones
 from precedents.classifier.outputs import Outputs, fed, placed
 from precedents.data.inputs import Inputs, count, leaves, mapped
 from precedents.errors import InputError
@@ -167,15 +167,16 @@ class ByRule:
     """
 
     parts: Callable[..., Iterator[Part]]  # of the rule
+    name: str
     module: nn.Module
-    second: bool | None = None
+    seconds: dict[str, bool]  # which layers have the instances along the second axis, as far as that is known
 
     def __call__(self, call: LayerCall, backs: list[Tensor]) -> Iterator[Part]:
         """From the gradient of its output and what it received."""
         back, b = backs[0], call.instances
-        if self.second is None:
-            self.second = len(back) != b and back.ndim > 1 and back.shape[1] == b
-        ordered = partial(_first, b) if self.second else Tensor.detach
+        if self.name not in self.seconds:
+            self.seconds[self.name] = len(back) != b and back.ndim > 1 and back.shape[1] == b
+        ordered = partial(_first, b) if self.seconds[self.name] else Tensor.detach
         received = (back, *call.args, *call.kwargs.values())
         given = [ordered(x) if isinstance(x, Tensor) else mapped(ordered, x) for x in received]
         return self.parts(self.module, *given)
@@ -188,37 +189,50 @@ def _first(b: int, values: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
-    """A clone of the model's module that records its passes."""
+class Instrument:
+    """A clone of the model's module, and the recorder that its layers tell."""
 
     clone: nn.Module
-    recorder: Recorder
-    uncovered: tuple[str, ...]  # the types of modules whose parameters no rule covers
-    copies: Mapping[tuple[str, str], tuple[int, ...]]  # parameters given as copies, by module and name
+    recorder: Recorder = field(default_factory=Recorder)
+
+    def forward(self, inputs: Inputs, outputs: Outputs) -> tuple[Tensor, Pass]:
+        """The logits [b, c], and what will be caught on the way back from them."""
+        running = self.recorder.running = Pass()
+        b = self.recorder.instances = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
+        try:
+            with torch.inference_mode(mode=False), torch.enable_grad():
+                return outputs.logits(fed(self.clone, placed(self.clone, inputs)), b), running
+        except BaseException:
+            running.close()
+            raise
+        finally:
+            self.recorder.running = Pass()
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """How the passes of a model are recorded: by clones of its module, one for each pass at a time."""
+
+    first: Instrument  # by which it was tried
+    clones: Clones[Instrument]
     outputs: Outputs
-    lock: Any = field(default_factory=RLock, repr=False)
+    seconds: dict[str, bool]  # as of `ByRule`
+    uncovered: tuple[str, ...] = ()  # the types of modules whose parameters no rule covers
+    copies: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)  # by module and name, the
+    # shapes of parameters that are given as copies
 
     def passes(
         self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]], sink: Callable[[], S]
     ) -> Iterator[S]:
         """A sink with the gradients for each cotangent [b, c] of the logits, from one forward pass."""
-        with self.lock:
-            running = self.recorder.running = Pass()
-            b = self.recorder.instances = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
+        with self.clones.lent() as own:
+            logits, running = own.forward(inputs, self.outputs)
             try:
-                with torch.inference_mode(mode=False), torch.enable_grad():
-                    logits = self.outputs.logits(fed(self.clone, placed(self.clone, inputs)), b)
-            except BaseException:
-                running.close()
-                raise
+                several = cotangents(logits.detach())
+                for i, cotangent in enumerate(several):
+                    found = sink()
+                    running.back(logits, cotangent, found, keep=i < len(several) - 1)
+                    own.recorder.volume, own.recorder.in_cache = running.volume, running.in_cache
+                    yield found
             finally:
-                self.recorder.running = Pass()
-        try:
-            several = cotangents(logits.detach())
-            for i, cotangent in enumerate(several):
-                found = sink()
-                running.back(logits, cotangent, found, keep=i < len(several) - 1)
-                self.recorder.volume, self.recorder.in_cache = running.volume, running.in_cache
-                yield found
-        finally:
-            running.close()
+                running.close()

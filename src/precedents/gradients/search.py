@@ -4,7 +4,7 @@ Every plan is tried against plain autograd on the first instances before it is u
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -24,6 +24,7 @@ from precedents.gradients.instrumentation import instrumented
 from precedents.gradients.plan import Plan
 from precedents.gradients.recording import Recording
 from precedents.runtime.budget import FLOAT64
+from precedents.runtime.guards import without_warnings
 from precedents.runtime.wording import first_line
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
@@ -45,8 +46,7 @@ def searched(model: Classifier) -> Plan:
     model.budget.bound(
         SEARCH * model.itemsize * model.size, f"Per-example gradients of {model.size} parameters", INSTEAD
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what is only tried
+    with without_warnings():  # of what is only tried
         plan = _by_rules(model, batch)
         if plan is not None:
             return plan
@@ -71,8 +71,8 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     side of every kink.
     """
     try:
-        clone, logits = _folded(model, batch)
-        plan = Plan(model, _places(model), instrumented(model, clone=clone))
+        fresh, logits = _folded(model, batch)
+        plan = Plan(model, _places(model), instrumented(model, fresh=fresh))
         assert plan.recording is not None
         if plan.recording.uncovered:
             return None
@@ -119,15 +119,17 @@ class _Seen:
 
 
 @torch.enable_grad()
-def _folded(model: Classifier, batch: Batch) -> tuple[nn.Module | None, Tensor]:
-    """A clone with what can be folded, if that changes nothing; and its logits, or the model's own."""
-    logits, pairs = foldable(model.module, partial(model.outputs.of, model.module, batch.inputs))
+def _folded(model: Classifier, batch: Batch) -> tuple[Callable[[], nn.Module], Tensor]:
+    """How clones are made with what can be folded, if that changes nothing; and the logits of one."""
+    with model.clones.lent() as module:
+        logits, pairs = foldable(module, partial(model.outputs.of, module, batch.inputs))
     if pairs:
-        clone = folded(model.module, pairs)
+        fresh = partial(folded, model, pairs)
+        clone = fresh()
         again = fed(clone, placed(clone, batch.inputs))
         if _agree(again.detach(), logits.detach()):
-            return clone, again
-    return None, logits
+            return fresh, again
+    return model.clones.fresh, logits
 
 
 def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
@@ -213,7 +215,7 @@ def _sized(plan: Plan, seen: "_Seen") -> Plan:
         for key, kind, stored in seen.parts
         if stored and keys.count(key) == 1
     }
-    recorder = plan.recording.recorder
+    recorder = plan.recording.first.recorder
     volume, in_cache = recorder.volume / recorder.instances, recorder.in_cache / recorder.instances
     numbers = sum(stored for key, _, stored in seen.parts if key in factored)
     numbers += sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)

@@ -30,6 +30,7 @@ SHARE = 0.03  # or the share of what is estimated,
 MOST_ALLOWED = 3.0  # and not more
 
 INVERSE: Slot[Inverse] = Slot("fitted inverse", large=True)
+ASKED: Slot[bool] = Slot("whether the whole matrix was asked for")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +57,15 @@ class Relevance:
     @property
     def inverse(self) -> Inverse:
         """M^-1, fitted at its first use, and again if it was put away."""
-        return self.workspace.cache.once(self.slot, self._fitted)
+        return self.workspace.cache.once(self.slot, partial(self._fitted, self.vectors))
 
     @cached_property
     def slot(self) -> Slot[Inverse]:
         """Where the fitted inverse is kept."""
         return INVERSE.at(self.metric.preconditioner, self.metric.features)
 
-    def _fitted(self) -> Inverse:
-        recipe, vectors = self.metric.preconditioner, self.vectors
+    def _fitted(self, vectors: Vectors) -> Inverse:
+        recipe = self.metric.preconditioner
         self.required()
         self.workspace.reserve(recipe.cost(vectors, 0).bytes)
         return recipe.fit(vectors)
@@ -97,10 +98,11 @@ class Relevance:
         )
         self.required(2 * FLOAT64 * m * n)
         matrix = torch.empty(m, n, dtype=torch.double)
-        start = 0
+        start, asked = 0, self._asked
+        self.workspace.cache.put(ASKED.at(self.metric.features), True)
         for group in self.vectors.groups(cases):
             column, stop = 0, start + len(group)
-            for kernel in self.kernels(group, again=len(group) < m or self._asked):
+            for kernel in self.kernels(group, again=len(group) < m or asked):
                 block = self.metric.similarity(kernel)
                 matrix[start:stop, column : column + block.shape[1]] = block
                 column += block.shape[1]
@@ -110,7 +112,8 @@ class Relevance:
     @property
     def _asked(self) -> bool:
         """Whether there was a question before, or a matrix was fitted, so that there will be more questions."""
-        known = SQUARES.at(self.metric.features) in self.workspace.cache
+        slots = ASKED.at(self.metric.features), SQUARES.at(self.metric.features)
+        known = any(slot in self.workspace.cache for slot in slots)
         return known or self.metric.preconditioner != identity
 
     def top(self, cases: Examples, k: int) -> TopK:

@@ -85,7 +85,7 @@ class Vectors:
         classifier, features = self.workspace.subject.classifier, self.features
         size, stop = self.at_once, len(examples)
         size = -(-(stop - first) // -(-(stop - first) // size)) if stop > first else size
-        with BUFFERS:
+        with BUFFERS.free:
             for start in tracked(range(first, stop, size), getattr(features, "__name__", "features")):
                 places = range(start, min(start + size, stop))
                 yield places, Rows.of(features(classifier, examples.take(places)))
@@ -100,10 +100,10 @@ class Vectors:
         size, streamed = self.row_bytes * len(train), train.streamed
         room = self.room if again else 0
         room = room if streamed or size <= room else 0
-        if room:
-            workspace.holding(slot, min(size, room))
 
         def rest(last: RowBlock | None) -> Iterator[RowBlock]:
+            if last is None and room:
+                workspace.holding(slot, min(size, room))
             return self.rows(train, 0 if last is None else last[0].stop)
 
         def fits(block: RowBlock) -> bool:
@@ -111,7 +111,8 @@ class Vectors:
             room -= self.row_bytes * len(block[0])
             return room >= 0
 
-        blocks = workspace.cache.blocks(slot, rest, fits)
+        whole = not room and slot not in workspace.cache
+        blocks = rest(None) if whole else workspace.cache.blocks(slot, rest, fits)
         return _pieces(blocks, self._weighed) if self.weighed else blocks
 
     @cached_property

@@ -13,6 +13,7 @@ import psutil
 import torch
 
 from precedents.errors import BudgetError, InputError
+from precedents.runtime.guards import Guard
 
 FLOAT64 = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -26,6 +27,9 @@ MOST = 1536  # rows of a block, and instances of a pass
 COUNTED = 2**20  # bytes from which on what is held is counted
 CONSTANT = 96 * 2**20  # bytes that may be used beside a budget: Python's objects, workspaces of the libraries
 GROUP = Path("/sys/fs/cgroup")  # where Linux says what a container may use
+
+
+TAKING = Guard()  # from a budget that is shared
 
 
 class Owner(Protocol):
@@ -118,15 +122,16 @@ class SharedBudget:
 
         With `again`, also what the owner holds itself is put away if it must be: it can make it again.
         """
-        held = self._held.pop(owner, 0)
-        for other in list(self._held):
-            if not budget.fits(count, held + sum(self._held.values())):
-                other.put_away()
-                self._held.pop(other, None)
-        if again and not budget.fits(count, held):
-            owner.put_away()
-            held = 0
-        self._held[owner] = held + count
+        with TAKING.lock:
+            held = self._held.pop(owner, 0)
+            for other in list(self._held):
+                if not budget.fits(count, held + sum(self._held.values())):
+                    other.put_away()
+                    self._held.pop(other, None)
+            if again and not budget.fits(count, held):
+                owner.put_away()
+                held = 0
+            self._held[owner] = held + count
 
 
 def available() -> int:

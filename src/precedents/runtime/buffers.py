@@ -3,17 +3,19 @@
 import mmap
 from collections.abc import Sequence
 from math import prod
-from threading import RLock, local
+from threading import local
 from weakref import finalize
 
 import torch
 from torch import Tensor
 
+from precedents.runtime.guards import Guard
+
 LEAST_BYTES = 2**20  # from which on memory is worth using again
 
 
 class FreeBuffers:
-    """The free buffers of one thread, kept while the thread is at work with its pool.
+    """The free buffers of one thread, kept while somebody is `with` them.
 
     A buffer that is freed on another thread comes back here, under the lock.
     """
@@ -21,26 +23,24 @@ class FreeBuffers:
     def __init__(self) -> None:
         self._free: list[mmap.mmap] = []
         self._users = 0
-        self._lock = RLock()  # a buffer may be freed while another is taken, even in one thread
+        self._guard = Guard()  # a buffer may be freed while another is taken, even in one thread
 
     def __len__(self) -> int:
         return len(self._free)
 
-    def enter(self) -> None:
-        """From now on free buffers are kept."""
-        with self._lock:
+    def __enter__(self) -> None:
+        with self._guard.lock:
             self._users += 1
 
-    def leave(self) -> None:
-        """Free buffers are given back when nobody needs them any more."""
-        with self._lock:
+    def __exit__(self, *_: object) -> None:
+        with self._guard.lock:
             self._users = max(0, self._users - 1)
             if not self._users:
                 self._free.clear()
 
     def taken(self, size: int) -> memoryview:
         """A buffer of at least so many bytes, for as long as anything shows its numbers."""
-        with self._lock:
+        with self._guard.lock:
             fitting = (i for i, buffer in enumerate(self._free) if size <= len(buffer) <= 2 * size)
             place = next(fitting, None)
             buffer = _pages(size) if place is None else self._free.pop(place)
@@ -49,7 +49,7 @@ class FreeBuffers:
         return shown
 
     def _freed(self, buffer: mmap.mmap) -> None:
-        with self._lock:
+        with self._guard.lock:
             if self._users:
                 self._free.append(buffer)
 
@@ -65,6 +65,7 @@ class BufferPool:
     """Gives tensors whose memory is used again; no two threads share a buffer.
 
     A buffer is free when no tensor shows it any more. Free ones are kept while their thread is `with` the pool.
+    A generator, which another thread may close, is `with` the free buffers of the thread that began it.
     """
 
     def __init__(self) -> None:
@@ -76,10 +77,10 @@ class BufferPool:
         return self._own.free
 
     def __enter__(self) -> None:
-        self.free.enter()
+        self.free.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        self.free.leave()
+        self.free.__exit__()
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """A tensor on the CPU whose numbers are not set."""

@@ -1,14 +1,19 @@
 """Cache: values that are computed once, each in a slot of its own type, for as long as their owner lives.
 
 A slot is declared once, beside what it holds: `GRAM: Slot[Tensor] = Slot("Gram matrix", large=True)`. What is
-large may be put away when its memory is needed, and is made again when it is asked for.
+large may be put away when its memory is needed, and is made again when it is asked for. Threads that ask for
+a value which is being made wait for it; those that ask for what is there do not.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from threading import RLock
 from typing import Any, Generic, TypeVar, cast
 
+from precedents.runtime.guards import GUARDED
+
 T = TypeVar("T")
+MISSING = object()
 
 
 class Slot(Generic[T]):
@@ -40,35 +45,41 @@ class Cache:
 
     def __init__(self) -> None:
         self._values: dict[Slot[Any], Any] = {}
-        self._lock = RLock()
+        self.lock: Any = RLock()
+        GUARDED.add(self)
 
     def once(self, slot: Slot[T], make: Callable[[], T]) -> T:
         """The value of `make`, computed at the first call with this slot, and again after it was put away."""
-        with self._lock:
-            if slot not in self._values:
-                self._values[slot] = make()
-            return cast("T", self._values[slot])
+        found = self._values.get(slot, MISSING)
+        if found is MISSING:
+            with self.lock:
+                if slot not in self._values:
+                    self._values[slot] = make()
+                found = self._values[slot]
+        return cast("T", found)
 
     def blocks(
         self, slot: Slot[Sequence[T]], rest: Callable[[T | None], Iterable[T]], fits: Callable[[T], bool]
     ) -> Iterator[T]:
         """Blocks one by one: those that are kept, then what `rest` gives after the last of them.
 
-        At the first time, the first blocks are kept for the next time, as long as `fits` says so.
+        At the first time, one thread makes the first blocks for all; they are kept as long as `fits` says so.
         """
-        known, last = self._values.get(slot), None
-        for block in known or ():
-            yield block
-            last = block
-        made, keep = [], known is None
-        for block in rest(last):
-            keep = keep and fits(block)
-            if keep:
-                made.append(block)
-            yield block
-            del block  # its memory is free for the next ones
-        if made:
-            self.put(slot, made)
+        known, following = self._values.get(slot), None
+        if known is None:
+            with self.lock:
+                known = self._values.get(slot)
+                if known is None:
+                    following = iter(rest(None))
+                    known, beyond = _first_that_fit(following, fits)
+                    following = chain(beyond, following)
+                    self._values[slot] = known
+        last = None
+        for last in known:
+            yield last
+        following = iter(rest(last)) if following is None else following
+        del last  # its memory is free for the next ones
+        yield from following
 
     def get(self, slot: Slot[T]) -> T | None:
         """The value in this slot, or None."""
@@ -76,16 +87,27 @@ class Cache:
 
     def put(self, slot: Slot[T], value: T) -> None:
         """Fills a slot, unless it is filled already."""
-        with self._lock:
+        with self.lock:
             self._values.setdefault(slot, value)
 
     def put_away(self) -> None:
         """Forgets what is large, unless another thread is at work on it."""
-        if self._lock.acquire(blocking=False):
+        lock = self.lock
+        if lock.acquire(blocking=False):
             try:
                 self._values = {slot: value for slot, value in self._values.items() if not slot.large}
             finally:
-                self._lock.release()
+                lock.release()
 
     def __contains__(self, slot: Slot[Any]) -> bool:
         return slot in self._values
+
+
+def _first_that_fit(blocks: Iterator[T], fits: Callable[[T], bool]) -> tuple[list[T], list[T]]:
+    """The first blocks, as long as they fit, and the one that does not if there is one."""
+    made: list[T] = []
+    for block in blocks:
+        if not fits(block):
+            return made, [block]
+        made.append(block)
+    return made, []

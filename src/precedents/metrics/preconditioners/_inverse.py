@@ -140,14 +140,16 @@ class Coordinates(Inverse):
         workspace, slot = vectors.workspace, COORDINATES.at(vectors.features, self)
         size = FLOAT64 * len(vectors) * vectors.width
         fits = size <= workspace.room
-        if fits:
-            workspace.holding(slot, size)
 
         def made(last: object) -> Iterator[tuple[Rows, Tensor]]:
+            if last is None and fits:
+                workspace.holding(slot, size)
             for _, rows in vectors.blocks(again=not fits) if last is None else ():
                 block = Rows.of(self.coordinates(rows))
                 yield block, self._squares(block)
 
+        if not fits and slot not in workspace.cache:
+            return made(None)
         return workspace.cache.blocks(slot, made, lambda _: fits)
 
     def holdings(self, vectors: Vectors) -> Sequence[Holding[Any]]:

@@ -49,7 +49,7 @@ class Unchanged(Inverse):
     def kernels(self, question: Question) -> Iterator[Kernel]:
         """Plain inner products, in the precision of the features."""
         cache, slot = question.vectors.workspace.cache, SQUARES.at(question.vectors.features)
-        with BUFFERS:
+        with BUFFERS.free:
             case = question.case_rows()
             case_sq = case.squares()
             squares, known = [], cache.get(slot)
