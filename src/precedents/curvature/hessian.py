@@ -5,9 +5,10 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from precedents.classifier.classifier import Classifier, gradients_on
+from precedents.curvature.going_on import batches_left, going_on
 from precedents.data.examples import Batch, Examples
 from precedents.errors import InputError
-from precedents.runtime.progress import tracked
+from precedents.runtime.checkpoint import InPlace
 
 PIECE_ROWS = 64  # of the matrix at a time
 
@@ -17,12 +18,15 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
     """The Hessian [p, p] of the mean loss, by differentiating its gradient entry by entry."""
     model = twice_differentiable(model).doubled()
     total = torch.zeros(model.size, model.size, dtype=torch.double)
-    starts = range(0, model.size, PIECE_ROWS)
-    for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
+    n, p = len(train), model.size
+    steps = [(first, start) for first in range(0, n, size) for start in range(0, p, PIECE_ROWS)]
+    taken, gradient = -1, torch.empty(0)
+    for first, start in going_on(steps, "Hessian", (model, train), InPlace({"total": total})):
         with sdpa_kernel(SDPBackend.MATH):  # the other kinds of attention have no second derivative
-            gradient = _batch_gradient(model, batch) / len(train)
-            for start in starts:
-                total[start : start + PIECE_ROWS] += _rows(model, gradient, start).cpu()
+            if first != taken:
+                batch = train.take(range(first, min(first + size, n)))
+                taken, gradient = first, _batch_gradient(model, batch) / n
+            total[start : start + PIECE_ROWS] += _rows(model, gradient, start).cpu()
     return (total + total.T) / 2
 
 
@@ -46,7 +50,7 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
     c, d = head.out_features, head.in_features
     first = model.classes - c  # one output for two classes is the second logit
     total = torch.zeros(c, d + 1, c, d + 1, dtype=torch.double)
-    for batch in train.batches(size):
+    for batch in batches_left("Hessian of a linear model", (model, train), size, InPlace({"total": total})):
         received, logits = model.head_input(batch)
         a = torch.cat([received, torch.ones(len(received), 1, dtype=torch.double)], dim=1)
         for k in range(c):
