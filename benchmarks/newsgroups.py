@@ -55,7 +55,8 @@ def audited(arguments: argparse.Namespace) -> Any:
     began = perf_counter()
     model = pipeline(*train)
     say(f"{len(model[0].vocabulary_)} words, fitted in {perf_counter() - began:.1f} s, {peak():.2f} GB so far")
-    return precedents.audit(model, train, test, memory=arguments.memory, keep=arguments.keep)
+    limits = {"memory": arguments.memory, "within": arguments.within}
+    return precedents.audit(model, train, test, keep=arguments.keep, **limits)
 
 
 def peak() -> float:
@@ -72,6 +73,7 @@ def main(given: Sequence[str] | None = None) -> None:
     """Tells the table, the seconds and the peak memory."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--memory", default="4 GB", help="the budget")
+    parser.add_argument("--within", default="10 min", help="what all work may take")
     parser.add_argument("--texts", type=int, default=TEXTS)
     parser.add_argument("--words", type=int, default=WORDS)
     parser.add_argument("--cases", type=int, default=CASES)

@@ -46,7 +46,7 @@ def _null(results: list[Result]) -> float | None:
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> ReportRow:
     if isinstance(outcome, Inapplicable):
-        return ReportRow(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
+        return ReportRow(metric, criterion, None, None, None, None, outcome.kind, outcome.reason)
     numbers = outcome.mean, outcome.low, outcome.high, outcome.chance
     return ReportRow(metric, criterion, *numbers, outcome.verdict, outcome.noted)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 
 import torch
@@ -37,6 +38,7 @@ class Estimate:
         )
 
 
+@cache
 def speed(dtype: torch.dtype) -> float:
     """Operations per second of a matrix product on this machine."""
     left = torch.ones(512, 2048, dtype=dtype)
