@@ -176,7 +176,7 @@ class Audit:
         return html(self.report(command))
 
     def _known(self, metric: str) -> str:
-        name = name_of(metric_of(metric))
+        name = metric if metric in self.profiles else name_of(metric_of(metric))
         if name not in self.profiles:
             raise UnknownNameError("metric of this audit", metric, self.metrics)
         return name

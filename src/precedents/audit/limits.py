@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from math import inf
 
 from precedents.criteria._judgement import Inapplicable
 from precedents.errors import InputError
@@ -50,6 +51,6 @@ def seconds_of(given: float | str) -> float:
     (600.0, 2.5, 5400.0)
     """
     text = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([a-z]*)\s*", str(given))
-    if text is None or text[2] not in UNITS or not float(text[1]) > 0:
+    if text is None or text[2] not in UNITS or not 0 < float(text[1]) < inf:
         raise InputError(f"within is {given!r}. Pass seconds or a text such as '10 min', or None for any time.")
     return float(text[1]) * UNITS[text[2]]

@@ -1,0 +1,1 @@
+"""What is promised to users, each promise as a table of cases."""
