@@ -375,6 +375,14 @@ def test_the_time_left_is_right_within_a_factor_of_two(slower) -> None:
     assert sum(right) > 0.95 * len(right)  # other work on the machine may disturb a moment
 
 
+def test_what_nobody_expected_says_little_of_the_rest() -> None:
+    pace = Pace(3, [0.0, 0.001, 1.0])
+    for seconds in (0.2, 0.1):
+        time.sleep(seconds)
+        pace.advance()
+    assert pace.left() == pytest.approx(1.0, rel=0.2)
+
+
 def test_lines_say_the_time_that_is_left_by_work(monkeypatch) -> None:
     monkeypatch.setattr(progress, "LONGEST", 0.02)
     lines: list[str] = []

@@ -25,6 +25,7 @@ Show = Callable[[str, "Pace"], AbstractContextManager[Advance]]  # is given a ti
 LONGEST = 30.0  # seconds between two lines
 LONG = 5.0  # seconds after which work within work has a bar of its own
 TRUST = 0.1  # the share of all work that the expectation counts for beside what the finished items took
+MOST = 4.0  # times its expected seconds that an item counts for: what nobody expected says little of the rest
 
 _inner: ContextVar[Show | None] = ContextVar("inner", default=None)  # shows what is within work that is shown
 _lines_wanted: ContextVar[bool] = ContextVar("lines wanted", default=False)  # where there is no terminal
@@ -42,10 +43,18 @@ class Pace:
         self.total, self.done = total, 0
         self.work = work if work is not None and sum(work) > 0 else None
         self.began = self.latest = monotonic()
+        self.counted = 0.0  # seconds of the finished items, as far as they were to be expected
 
     def advance(self) -> None:
         """One item more is done."""
-        self.done, self.latest = self.done + 1, monotonic()
+        took = monotonic() - self.latest
+        self.counted += took if self.work is None else min(took, MOST * self._expected)
+        self.done, self.latest = self.done + 1, self.latest + took
+
+    @property
+    def _expected(self) -> float:
+        """What the item is expected to take that is being worked on."""
+        return 1.0 if self.work is None else self.work[self.done] if self.done < len(self.work) else 0.0
 
     @property
     def size(self) -> float | None:
@@ -59,13 +68,12 @@ class Pace:
 
     def left(self) -> float | None:
         """Seconds from now on: expected ones, as many times as those of the finished items took longer."""
-        size, completed, spent = self.size, self.completed, self.latest - self.began
+        size, completed = self.size, self.completed
         if size is None or (self.work is None and not self.done):
             return None
         trust = 0.0 if self.work is None else TRUST * size
-        slower = (spent + trust) / (completed + trust)
-        current = 1.0 if self.work is None else self.work[self.done] if self.done < len(self.work) else 0.0
-        current, running = min(current, size - completed), monotonic() - self.latest
+        slower = (self.counted + trust) / (completed + trust)
+        current, running = min(self._expected, size - completed), monotonic() - self.latest
         return slower * (size - completed - current) + max(slower * current - running, running / 10)
 
 
