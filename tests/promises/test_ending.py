@@ -157,6 +157,19 @@ def test_a_failing_part_of_a_metric_is_a_row_with_its_error(part, world, valid) 
     assert found.recommendation.metric in ("cos_x", "cos_grad")
 
 
+def test_what_ran_out_of_memory_is_not_tried_for_every_criterion(world) -> None:
+    calls = []
+
+    def hungry(kernel):
+        calls.append(kernel)
+        raise MemoryError
+
+    found = audit(*world, metrics=[Metric(inputs, hungry), "cos_x"], k=3)
+    assert len(calls) == 1
+    assert whole(found, "cos_x")
+    assert len(lacks(found, found.metrics[0])) == 1
+
+
 def own_criterion(trial, metric):
     raise LookupError("my criterion is broken")
 

@@ -33,7 +33,7 @@ Name = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class PieceOfWork:
     """One piece of the work, and the seconds that it is expected to take."""
 
     name: Name
@@ -85,19 +85,28 @@ def do(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> 
     for work, left, piece in tracked(tasks, "audit", work=expected):
         if piece is left[0]:
             lack = _lack(work, left, monotonic() - began, limits)
-        ledger.once(piece.name, piece.make if lack is None else partial(asdict, lack))
+        known = lack or _lack_of_profile(piece.name, ledger.values)
+        ledger.once(piece.name, piece.make if known is None else partial(asdict, known))
         if piece is left[-1]:
             forget(ledger.folder)
 
 
-def _lack(work: KernelWork, left: Sequence[Piece], spent: float, limits: Limits) -> Inapplicable | None:
+def _lack(work: KernelWork, left: Sequence[PieceOfWork], spent: float, limits: Limits) -> Inapplicable | None:
     """Why the work of a kernel is left out; what has no meaning or fails says so itself when it is tried."""
     if work.lack is not None:
         return work.lack if work.lack.kind == "left out" else None
     return limits.dear(work.first) or limits.late(spent, sum(piece.seconds for piece in left))
 
 
-def _expected(every: Sequence[tuple[KernelWork, Sequence[Piece]]], limits: Limits) -> Iterator[float]:
+def _lack_of_profile(name: Name, values: Mapping[Name, Any]) -> Inapplicable | None:
+    """Why the profile of a metric was left out: its criteria need the same, and are not tried again."""
+    if name[0] != "outcome":
+        return None
+    found = read_profile(values["portrait", name[1]])
+    return found if isinstance(found, Inapplicable) and found.kind == "left out" else None
+
+
+def _expected(every: Sequence[tuple[KernelWork, Sequence[PieceOfWork]]], limits: Limits) -> Iterator[float]:
     """The seconds of all pieces, none of what will be left out."""
     spent = 0.0
     for work, left in every:
@@ -118,7 +127,7 @@ def names(agenda: Agenda) -> Iterator[Name]:
 
 def pieces(
     agenda: Agenda, work: KernelWork, cases: Sequence[int], known: Mapping[Name, Any]
-) -> Iterator[Piece]:
+) -> Iterator[PieceOfWork]:
     """The work of one kernel that is not known yet; what is shared by several pieces counts for the first.
 
     `cases` are those that are shown with their precedents.
@@ -132,16 +141,18 @@ def pieces(
         if ("portrait", name) not in known:
             make = partial(_profile, trial, metric, agenda.k, cases)
             took = seconds({("trained", "cases"): len(trial.cases)})
-            yield Piece(("portrait", name), make, took + shared.pop(("one", "more"), work.again))
+            yield PieceOfWork(("portrait", name), make, took + shared.pop(("one", "more"), work.again))
             shared["one", "more"] = 0.0  # it is measured once
     for kernel in dict.fromkeys(map(kernel_name, work.metrics.values())):
         if ("norms", kernel) not in known:
-            yield Piece(("norms", kernel), partial(_norms, trial, agenda.kernels[kernel]), ranking(1, trial))
+            yield PieceOfWork(
+                ("norms", kernel), partial(_norms, trial, agenda.kernels[kernel]), ranking(1, trial)
+            )
     for name, metric in work.metrics.items():
         for text, criterion in agenda.criteria.items():
             if ("outcome", name, text) not in known:
                 make = partial(_outcome, criterion, trial, metric)
-                yield Piece(("outcome", name, text), make, seconds(rounds_of(criterion, trial)))
+                yield PieceOfWork(("outcome", name, text), make, seconds(rounds_of(criterion, trial)))
 
 
 def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import partial
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from rich.progress import ProgressColumn
+    from rich.progress import ProgressColumn, TaskID
 
 T = TypeVar("T")
 
@@ -169,20 +170,15 @@ def _bar(title: str, pace: Pace, patience: float) -> Iterator[tuple[Advance, Sho
             if not over:
                 bar.start()
 
-    def advance() -> None:
+    def advance(task: "TaskID", pace: Pace, after: float) -> None:
         pace.advance()
-        bar.update(task, completed=pace.completed)
+        bar.update(task, completed=pace.completed, visible=pace.latest - pace.began > after)
 
     @contextmanager
     def show(title: str, pace: Pace) -> Iterator[Advance]:
         inner = bar.add_task(title, total=pace.size, visible=False, pace=pace)
-
-        def advance() -> None:
-            pace.advance()
-            bar.update(inner, completed=pace.completed, visible=monotonic() - pace.began > LONG)
-
         try:
-            yield advance
+            yield partial(advance, inner, pace, LONG)
         finally:
             bar.remove_task(inner)
 
@@ -190,7 +186,7 @@ def _bar(title: str, pace: Pace, patience: float) -> Iterator[tuple[Advance, Sho
     clock.daemon = True
     clock.start()
     try:
-        yield advance, show
+        yield partial(advance, task, pace, -1.0), show
     finally:
         clock.cancel()
         with lock:
