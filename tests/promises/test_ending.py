@@ -202,6 +202,12 @@ def test_what_was_not_tried_is_not_recommended_before_what_was(world) -> None:
     assert found.recommendation.metric == "dot_x"
 
 
+def test_a_failing_render_ends_no_audit(world) -> None:
+    found = audit(*world, metrics=["cos_x"], criteria=["identical_class"], render=broken, k=3)
+    assert whole(found, "cos_x")
+    assert set(found.pictures.values()) == {"(ValueError: my part is broken)"}
+
+
 def test_an_interruption_ends_an_audit(world) -> None:
     def interrupted(trial, metric):
         raise KeyboardInterrupt
@@ -261,7 +267,7 @@ def test_what_takes_long_is_done_where_there_is_time(world) -> None:
 def test_an_audit_that_may_take_no_time_ends_too(world, valid) -> None:
     found = audit(*world, within=1e-9, k=3)
     assert all(isinstance(each, Inapplicable) for each in found.judgement.outcomes.values())
-    assert found.recommendation.metric is None
+    assert str(found.recommendation) == "No metric has a result that could be afforded."
     assert str(found).count("– left out:") == 1
     valid.validate(found.to_dict())
     assert "Left out: " in found.to_html()

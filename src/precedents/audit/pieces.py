@@ -67,7 +67,7 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits) -> Aud
         recommendation=recommend(judgement, profiles, costs, limits.afford),
         costs=costs,
         pictures=pictures(trial, cases, profiles),
-        spread=spread_of(subject.train, subject.render),
+        spread=_or_none(attempted(lambda: spread_of(subject.train, subject.render))),
     )
 
 
@@ -175,6 +175,11 @@ def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict
 def _norms(trial: Trial, metric: Metric) -> list[float] | dict[str, Any]:
     made = attempted(lambda: norms(trial, metric))
     return asdict(made) if isinstance(made, Inapplicable) else made
+
+
+def _or_none(spread: dict[str, float] | Inapplicable) -> dict[str, float]:
+    """No spread where an instance cannot be shown."""
+    return {} if isinstance(spread, Inapplicable) else spread
 
 
 def _norms_of(value: Any) -> Sequence[float]:

@@ -63,7 +63,13 @@ def recommend(
     tried = _standings(judgement, profiles)
     standings = sorted(_complete(tried, judgement) or tried, key=lambda standing: standing.key)
     if not standings:
-        return Recommendation(None, "not applicable", ["No metric has a result on this model."])
+        dear = any(isinstance(each, Inapplicable) and each.kind == "left out" for each in profiles.values())
+        told = (
+            "No metric has a result that could be afforded."
+            if dear
+            else "No metric has a result on this model."
+        )
+        return Recommendation(None, "not applicable", [told])
     within = [each for each in standings if afford is None or costs.get(each.metric, 0.0) <= afford]
     if not within:
         fastest = min(standings, key=lambda each: costs[each.metric])
