@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from precedents.audit.agenda import Agenda
 from precedents.audit.limits import Limits
@@ -86,8 +87,8 @@ def works(agenda: Agenda) -> list[KernelWork]:
     """The work of all metrics by kernel, from the least to the most."""
     trial, kernels = agenda.trial, dict[object, dict[str, Metric]]()
     for name, metric in agenda.metrics.items():
-        settled = attempted(lambda metric=metric: trial.relevance(metric).metric)  # type: ignore[misc]
-        shared = metric if isinstance(settled, Inapplicable) else settled
+        fitted = attempted(partial(trial.relevance, metric))
+        shared = metric if isinstance(fitted, Inapplicable) else fitted.metric
         kernels.setdefault((shared.features, shared.preconditioner), {})[name] = metric
     rounds = compared(trial, agenda.criteria.values())
     return sorted(
