@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BROWSER := $(VENV)/browser
 
-.PHONY: demo test lint docs bench reproduction setup clean
+.PHONY: demo test lint docs bench newsgroups reproduction setup clean
 
 demo: $(READY)
 	$(BIN)/precedents demo demo --force
@@ -29,6 +29,10 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.growth --out benchmarks/results
 	$(BIN)/python -m benchmarks.memory --out benchmarks/results
 	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
+
+# An audit of the size of 20 Newsgroups (drawn texts, no download): its table, seconds and peak memory.
+newsgroups: $(READY)
+	$(BIN)/python -m benchmarks.newsgroups --memory "4 GB" --within "10 min"
 
 # The paper's evaluation: hours to days; stopped, it goes on. DATA=FOLDER where the files are, or they are downloaded.
 reproduction: $(READY)

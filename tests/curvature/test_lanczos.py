@@ -175,7 +175,7 @@ def test_it_reports_its_progress(monkeypatch, classifier, examples) -> None:
         titles.append(title)
         return iter(items)
 
-    monkeypatch.setattr("precedents.curvature.lanczos.tracked", noted)
+    monkeypatch.setattr("precedents.curvature.going_on.tracked", noted)
     hessian_eigenpairs(classifier, examples, 5)
     assert titles == ["Lanczos"]
 

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import precedents as pr
-from precedents.runtime.budget import CONSTANT, Budget, out_of_memory
+from precedents.runtime.budget import CONSTANT, Budget
+from precedents.runtime.failures import out_of_memory
 
 HERE = Path(__file__).parent.parent.parent
 TABLE = [  # model, metric, job, budget, whether it must be done
@@ -82,7 +83,7 @@ class Greedy(nn.Module):
 @pytest.mark.parametrize("how", ["torch", "python"])
 def test_out_of_memory_is_one_line(how) -> None:
     explainer = pr.Explainer(Greedy(how), (torch.randn(20, 4), torch.arange(20) % 2), "cos_last", memory="2 GB")
-    with pytest.raises(pr.BudgetError, match=r"^Out of memory: an allocation.*memory='2 GB'") as caught:
+    with pytest.raises(pr.BudgetError, match=r"^It ran out of memory.*memory=") as caught:
         explainer.explain(torch.randn(3, 4))
     assert "\n" not in str(caught.value)
 
@@ -98,7 +99,7 @@ def test_out_of_memory_is_one_line(how) -> None:
     ],
 )
 def test_errors_that_say_that_there_is_no_memory(error, is_one) -> None:
-    assert out_of_memory(error) == is_one
+    assert (out_of_memory(error) is not None) == is_one
 
 
 def test_a_budget_knows_the_copies_of_models_for_as_long_as_they_live() -> None:

@@ -17,7 +17,7 @@ from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.views.instance import Shown
+from precedents.views.instance import Shown, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,9 @@ class Audit:
         from rich.text import Text
 
         told = [*self.recommendation.sentences, *self.cautions]
-        return Group(self.judgement.__rich__(), Text(""), *(Text(sentence) for sentence in told))
+        reasons = [visible(each) for each in self.judgement.reasons]
+        lines = [*reasons, "", *told] if reasons else told
+        return Group(self.judgement.__rich__(), Text(""), *(Text(sentence) for sentence in lines))
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -180,7 +182,7 @@ class Audit:
         return html(self.report(command))
 
     def _known(self, metric: str) -> str:
-        name = name_of(metric_of(metric))
+        name = metric if metric in self.profiles else name_of(metric_of(metric))
         if name not in self.profiles:
             raise UnknownNameError("metric of this audit", metric, self.metrics)
         return name

@@ -8,6 +8,7 @@ from precedents.adapters._subject import Subject
 from precedents.audit.agenda import Agenda
 from precedents.audit.audit import Audit
 from precedents.audit.ledger import Ledger
+from precedents.audit.limits import WITHIN, Limits
 from precedents.audit.pieces import audited
 from precedents.audit.scope import Scope, facts_of, manifest, settings_of, told
 from precedents.classifier.classifier import Vectorise
@@ -15,9 +16,8 @@ from precedents.classifier.outputs import Place
 from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
 from precedents.criteria._verdict import VerdictRule
-from precedents.errors import InputError
 from precedents.metrics.metric import Metric
-from precedents.runtime.budget import memory_told
+from precedents.runtime.failures import memory_told
 from precedents.views.instance import Render
 
 
@@ -38,6 +38,7 @@ def audit(
     render: Render | None = None,
     k: int = 10,
     afford: float | None = None,
+    within: float | str | None = WITHIN,
     memory: int | str | None = None,
     keep: str | Path | None = None,
     name: str | None = None,
@@ -52,12 +53,20 @@ def audit(
     identical subclass when `subclasses` (finer labels of the training instances and of the cases) or
     `retrain` (trains such a model on merged classes, the same for the same seed) is given. `fresh`, `hidden`,
     `vectorise`, `classes`, `render`, `memory`, `loss` and `output` are as for `Trial.of` and `Explainer`.
-    `afford` is how many seconds explaining one case may take, `name` what the model is called. The rule of the
-    recommendation is in `audit.recommendation`. `rule` is that of the verdicts: "interval", by which they are
-    earned and otherwise undecided, or "paper", by the means alone.
+    `name` is what the model is called. The rule of the recommendation is in `audit.recommendation`; `rule` is
+    that of the verdicts: "interval", by which they are earned and otherwise undecided, or "paper", by the means
+    alone.
 
-    With a folder as `keep`, every finished piece of work is recorded there, and the same call goes on where
-    it stopped; a folder of another model, other data or other settings is refused.
+    An audit always ends: what cannot be afforded is left out before its work begins, by name and reason, and
+    so is what fails. `memory` bounds the bytes that may be used. `within` bounds the seconds of all work, also
+    as a text such as "10 min" (None for any): metrics of the least work come first, and one whose estimate does
+    not fit into the rest of the time is left out. `afford` is how many seconds explaining one case may take: a
+    metric by which the first case, fit included, is estimated to take more than twice as long is left out, and
+    of the others one is recommended by which one case more was measured to take no longer.
+
+    With a folder as `keep`, every finished piece of work is recorded there, also the partial sums of long fits,
+    and the same call goes on where it stopped; what was left out or failed is tried again. A folder of another
+    model, other data or other settings is refused.
 
     >>> import torch
     >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
@@ -69,8 +78,7 @@ def audit(
     >>> found["cos_x", "identical_class"].verdict
     'undecided'
     """
-    if afford is not None and not afford > 0:
-        raise InputError(f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5.")
+    limits = Limits.of(afford, within)
     subject = Subject.of(
         model,
         train,
@@ -86,4 +94,4 @@ def audit(
     agenda = Agenda.of(trial, metrics, criteria, k, rule)
     facts, settings = facts_of(trial, name or subject.name), settings_of(agenda, hidden)
     scope = Scope.of(agenda, facts | told(settings))
-    return audited(agenda, scope, Ledger(keep, manifest(facts, settings)), afford)
+    return audited(agenda, scope, Ledger(keep, manifest(facts, settings)), limits)

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from precedents.audit.profile import Profile, example_places
-from precedents.criteria._judgement import Inapplicable
+from precedents.criteria._judgement import Inapplicable, attempted
 from precedents.criteria._trial import Trial
 from precedents.views.instance import Shown, shown
 
@@ -45,7 +46,8 @@ def pictures(
     made = {}
     for kind, examples, places in (("case", trial.cases, indices), ("train", trial.workspace.train, instances)):
         for place, instance in zip(places, examples.seen(places), strict=True):
-            made[kind, place] = shown(instance, render)
+            picture = attempted(partial(shown, instance, render))
+            made[kind, place] = f"({picture.reason})" if isinstance(picture, Inapplicable) else picture
     return made
 
 

@@ -3,7 +3,8 @@
 manifest.json   what the work is of: a format number, fingerprints, settings; written first
 records.jsonl   one line {"piece": [names], "value": anything} for each finished piece, only ever appended
 
-A last line that a kill cut short has no end; it is dropped, and its piece is done again.
+A last line that a kill cut short has no end; it is dropped, and its piece is done again. What was left out, or
+failed, is not recorded: other limits, or a repaired part, try again.
 """
 
 import json
@@ -17,6 +18,7 @@ from precedents.runtime.log import Log
 
 FORMAT = 1
 INSTEAD = "Pass another folder as keep, or delete this one."
+PASSING = ("left out", "error")  # kinds of reasons that another try may not have
 
 
 class Ledger:
@@ -24,6 +26,7 @@ class Ledger:
 
     def __init__(self, folder: str | Path | None, manifest: Mapping[str, Any]) -> None:
         self.values: dict[tuple[str, ...], Any] = {}
+        self.folder = None if folder is None else Path(folder)
         self.log: Log | None = None
         if folder is not None:
             self.log = Log(_opened(Path(folder), _plain({"format": FORMAT, **manifest})), INSTEAD)
@@ -31,13 +34,22 @@ class Ledger:
             self.values = dict(self.log.read(lambda record: (tuple(record["piece"]), record["value"])))
 
     def once(self, piece: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """The plain value of a piece, recorded when it is made."""
+        """The plain value of a piece, recorded when it is made, unless another try may give another."""
         if piece not in self.values:
             record = _plain({"piece": piece, "value": make()})
-            if self.log is not None:
+            if self.log is not None and not _passing(record["value"]):
                 self.log.append(record)
             self.values[piece] = record["value"]
         return self.values[piece]
+
+    @property
+    def lasting(self) -> bool:
+        """Whether no value is one that another try may not have."""
+        return not any(map(_passing, self.values.values()))
+
+
+def _passing(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("kind") in PASSING
 
 
 def _opened(folder: Path, manifest: Mapping[str, Any]) -> Path:

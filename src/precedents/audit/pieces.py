@@ -1,17 +1,20 @@
 """The work of an audit in pieces, each recorded when it is finished, and the audit that they come to."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from precedents.audit.agenda import Agenda
 from precedents.audit.agreement import agreement
 from precedents.audit.audit import Audit
+from precedents.audit.estimate import KernelWork, ranking, rounds_of, works
 from precedents.audit.instances import duplicates, example_cases, pictures
 from precedents.audit.json import plain_agreement, plain_outcome, read_agreement, read_outcome, read_profile
 from precedents.audit.ledger import Ledger
-from precedents.audit.profile import Profile, norms, profile
+from precedents.audit.limits import Limits
+from precedents.audit.profile import Profile, kernel_name, norms, profile
 from precedents.audit.recommendation import recommend
 from precedents.audit.scope import Scope
 from precedents.criteria._criterion import Criterion
@@ -19,73 +22,183 @@ from precedents.criteria._judgement import Inapplicable, Judgement, attempted, o
 from precedents.criteria._trial import Trial
 from precedents.criteria._verdict import VerdictRule
 from precedents.metrics.metric import Metric
+from precedents.runtime.cache import Slot
+from precedents.runtime.checkpoint import forget, kept_in
 from precedents.runtime.cost import elapsed
 from precedents.runtime.progress import tracked
 from precedents.views.comparison import spread_of
 
+ONE_MORE: Slot[float] = Slot("measured seconds of one more case")
 
-def audited(agenda: Agenda, scope: Scope, ledger: Ledger, afford: float | None) -> Audit:
+Name = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PieceOfWork:
+    """One piece of the work, and the seconds that it is expected to take."""
+
+    name: Name
+    make: Callable[[], Any]  # a plain value
+    seconds: float
+
+
+def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits) -> Audit:
     """Does what is on the agenda and not yet in the ledger, and puts it together.
 
-    `scope` says what is audited, `afford` how many seconds explaining one case may take.
+    `scope` says what is audited, `limits` what it may take.
     """
     trial, subject = agenda.trial, agenda.trial.workspace.subject
     cases = example_cases(trial)
-    for piece, work in tracked(list(pieces(agenda, [case.index for case in cases])), "audit"):
-        ledger.once(piece, work)
+    with kept_in(ledger.folder, str(scope.facts)):
+        do(agenda, [case.index for case in cases], ledger, limits)
     judgement, profiles = _judgement(agenda, ledger.values), _profiles(agenda, ledger.values)
     selecting = {name: own for name, own in agenda.metrics.items() if isinstance(profiles[name], Profile)}
-    agreed = ledger.once(("agreement",), lambda: plain_agreement(agreement(trial, selecting, agenda.k)))
+    agreed = partial(_agreement, trial, selecting, agenda.k)
+    found = ledger.once(("agreement",), agreed) if ledger.lasting else agreed()
+    forget(ledger.folder)
     costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
     return Audit(
         scope=scope,
         judgement=judgement,
         profiles=profiles,
-        norms={kernel: ledger.values["norms", kernel] for kernel in agenda.kernels},
-        agreement=read_agreement(agreed),
+        norms={kernel: _norms_of(ledger.values["norms", kernel]) for kernel in agenda.kernels},
+        agreement=read_agreement({} if "reason" in found else found),
         duplicates=duplicates(trial),
         examples=cases,
-        recommendation=recommend(judgement, profiles, costs, afford),
+        recommendation=recommend(judgement, profiles, costs, limits.afford),
         costs=costs,
         pictures=pictures(trial, cases, profiles),
-        spread=spread_of(subject.train, subject.render),
+        spread=_or_none(attempted(lambda: spread_of(subject.train, subject.render))),
     )
 
 
-def pieces(agenda: Agenda, cases: Sequence[int]) -> Iterator[tuple[tuple[str, ...], Callable[[], Any]]]:
-    """The work, each piece with its name; what is cheap and shared by the others comes first.
+def do(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> None:
+    """All pieces that are not in the ledger, kernel by kernel, from the least work to the most.
+
+    What cannot be afforded is left out: its pieces get the reason. `cases` are those that are shown.
+    """
+    if all(name in ledger.values for name in names(agenda)):
+        return
+    every = [(work, list(pieces(agenda, work, cases, ledger.values))) for work in works(agenda)]
+    tasks = [(work, left, piece) for work, left in every for piece in left]
+    expected = list(_expected(every, limits))
+    began, lack = monotonic(), None
+    for work, left, piece in tracked(tasks, "audit", work=expected):
+        if piece is left[0]:
+            lack = _lack(work, left, monotonic() - began, limits)
+        known = lack or _lack_of_profile(piece.name, ledger.values)
+        ledger.once(piece.name, piece.make if known is None else partial(asdict, known))
+        if piece is left[-1]:
+            forget(ledger.folder)
+
+
+def _lack(work: KernelWork, left: Sequence[PieceOfWork], spent: float, limits: Limits) -> Inapplicable | None:
+    """Why the work of a kernel is left out; what has no meaning or fails says so itself when it is tried."""
+    if work.lack is not None:
+        return work.lack if work.lack.kind == "left out" else None
+    return limits.dear(work.first) or limits.late(spent, sum(piece.seconds for piece in left))
+
+
+def _lack_of_profile(name: Name, values: Mapping[Name, Any]) -> Inapplicable | None:
+    """Why the profile of a metric was left out: its criteria need the same, and are not tried again."""
+    if name[0] != "outcome":
+        return None
+    found = read_profile(values["portrait", name[1]])
+    return found if isinstance(found, Inapplicable) and found.kind == "left out" else None
+
+
+def _expected(every: Sequence[tuple[KernelWork, Sequence[PieceOfWork]]], limits: Limits) -> Iterator[float]:
+    """The seconds of all pieces, none of what will be left out."""
+    spent = 0.0
+    for work, left in every:
+        seconds = [0.0 if _lack(work, left, spent, limits) else piece.seconds for piece in left]
+        spent += sum(seconds)
+        yield from seconds
+
+
+def names(agenda: Agenda) -> Iterator[Name]:
+    """The names of all pieces."""
+    for name in agenda.metrics:
+        yield "portrait", name
+        for text in agenda.criteria:
+            yield "outcome", name, text
+    for kernel in agenda.kernels:
+        yield "norms", kernel
+
+
+def pieces(
+    agenda: Agenda, work: KernelWork, cases: Sequence[int], known: Mapping[Name, Any]
+) -> Iterator[PieceOfWork]:
+    """The work of one kernel that is not known yet; what is shared by several pieces counts for the first.
 
     `cases` are those that are shown with their precedents.
     """
-    trial = agenda.trial
-    for name, metric in agenda.metrics.items():
-        yield ("portrait", name), partial(_profile, trial, metric, agenda.k, cases)
-    for name, metric in agenda.kernels.items():
-        yield ("norms", name), partial(_norms, trial, metric)
-    for name, metric in agenda.metrics.items():
+    trial, shared = agenda.trial, dict(work.rounds)
+
+    def seconds(rounds: Mapping[tuple[str, str], int]) -> float:
+        return sum(shared.pop(key, 0.0) + ranking(m, trial) for key, m in rounds.items())
+
+    for name, metric in work.metrics.items():
+        if ("portrait", name) not in known:
+            make = partial(_profile, trial, metric, agenda.k, cases)
+            took = seconds({("trained", "cases"): len(trial.cases)})
+            yield PieceOfWork(("portrait", name), make, took + shared.pop(("one", "more"), work.again))
+            shared["one", "more"] = 0.0  # it is measured once
+    for kernel in dict.fromkeys(map(kernel_name, work.metrics.values())):
+        if ("norms", kernel) not in known:
+            yield PieceOfWork(
+                ("norms", kernel), partial(_norms, trial, agenda.kernels[kernel]), ranking(1, trial)
+            )
+    for name, metric in work.metrics.items():
         for text, criterion in agenda.criteria.items():
-            yield ("outcome", name, text), partial(_outcome, criterion, trial, metric, agenda.rule)
+            if ("outcome", name, text) not in known:
+                make = partial(_outcome, criterion, trial, metric, agenda.rule)
+                yield PieceOfWork(("outcome", name, text), make, seconds(rounds_of(criterion, trial)))
 
 
 def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict[str, Any]:
     """With the measured seconds of explaining one more case beside it."""
-    made = attempted(lambda: profile(trial, metric, k, cases))
-    if isinstance(made, Inapplicable):
-        return asdict(made)
-    relevance, one = trial.relevance(metric), trial.cases.selected([0])
-    return asdict(made) | {"seconds": elapsed(lambda: relevance.top(one, k), times=1)}
+
+    def made() -> dict[str, Any]:
+        found, relevance, one = (
+            profile(trial, metric, k, cases),
+            trial.relevance(metric),
+            trial.cases.selected([0]),
+        )
+        slot = ONE_MORE.at(metric.features, relevance.metric.preconditioner)
+        seconds = trial.workspace.once(slot, lambda: elapsed(lambda: relevance.top(one, k), times=1))
+        return asdict(found) | {"seconds": seconds}
+
+    found = attempted(made)
+    return asdict(found) if isinstance(found, Inapplicable) else found
 
 
-def _norms(trial: Trial, metric: Metric) -> list[float]:
+def _norms(trial: Trial, metric: Metric) -> list[float] | dict[str, Any]:
     made = attempted(lambda: norms(trial, metric))
-    return [] if isinstance(made, Inapplicable) else made
+    return asdict(made) if isinstance(made, Inapplicable) else made
+
+
+def _or_none(spread: dict[str, float] | Inapplicable) -> dict[str, float]:
+    """No spread where an instance cannot be shown."""
+    return {} if isinstance(spread, Inapplicable) else spread
+
+
+def _norms_of(value: Any) -> Sequence[float]:
+    """None where there is a reason in their place."""
+    return value if isinstance(value, list) else []
 
 
 def _outcome(criterion: Criterion, trial: Trial, metric: Metric, rule: VerdictRule) -> dict[str, Any]:
-    return plain_outcome(outcome(criterion, trial, metric, rule))
+    made = attempted(lambda: plain_outcome(outcome(criterion, trial, metric, rule)))
+    return asdict(made) if isinstance(made, Inapplicable) else made
 
 
-def _judgement(agenda: Agenda, values: Mapping[tuple[str, ...], Any]) -> Judgement:
+def _agreement(trial: Trial, metrics: Mapping[str, Metric], k: int) -> dict[str, Any]:
+    made = attempted(lambda: plain_agreement(agreement(trial, metrics, k)))
+    return asdict(made) if isinstance(made, Inapplicable) else made
+
+
+def _judgement(agenda: Agenda, values: Mapping[Name, Any]) -> Judgement:
     outcomes = {
         (name, text): read_outcome(values["outcome", name, text] | {"criterion": text})
         for text in agenda.criteria
@@ -94,5 +207,5 @@ def _judgement(agenda: Agenda, values: Mapping[tuple[str, ...], Any]) -> Judgeme
     return Judgement(outcomes, agenda.criteria)
 
 
-def _profiles(agenda: Agenda, values: Mapping[tuple[str, ...], Any]) -> dict[str, Profile | Inapplicable]:
+def _profiles(agenda: Agenda, values: Mapping[Name, Any]) -> dict[str, Profile | Inapplicable]:
     return {name: read_profile(values["portrait", name]) for name in agenda.metrics}

@@ -1,6 +1,7 @@
 """Recommendation: which metric to use on this model, by a stated rule.
 
-Among the metrics that have a result, and that explain a case within what can be afforded if that is said, the
+Among the metrics that have a result, and that explain a case within what can be afforded if that is said, those
+come first of which no criterion was left out or failed to run: what was not tried is not passed. Of them the
 best has the fewest failed criteria, then the fewest weak ones, then the highest mean of its success rates, then
 the least work (counted, not measured), then the first place in the list. What is undecided counts as the worst
 that is open, and what only other metrics have a result of as failed: nothing is recommended for having less
@@ -68,9 +69,16 @@ def recommend(
     `judgement` and `profiles` are what was found of the metrics, `costs` the seconds of explaining one case by
     each, `afford` how many of them there may be.
     """
-    standings = sorted(_standings(judgement, profiles), key=lambda standing: standing.key)
+    tried = _standings(judgement, profiles)
+    standings = sorted(_complete(tried, judgement) or tried, key=lambda standing: standing.key)
     if not standings:
-        return Recommendation(None, "not applicable", ["No metric has a result on this model."])
+        dear = any(isinstance(each, Inapplicable) and each.kind == "left out" for each in profiles.values())
+        told = (
+            "No metric has a result that could be afforded."
+            if dear
+            else "No metric has a result on this model."
+        )
+        return Recommendation(None, "not applicable", [told])
     within = [each for each in standings if afford is None or costs.get(each.metric, 0.0) <= afford]
     if not within:
         fastest = min(standings, key=lambda each: costs[each.metric])
@@ -88,6 +96,13 @@ def recommend(
             f"Explaining a case by it takes {costs[best.metric]:.2g} seconds; {afford:g} can be afforded.{left}"
         )
     return Recommendation(best.metric, best.verdict, sentences)
+
+
+def _complete(standings: Sequence[Standing], judgement: Judgement) -> list[Standing]:
+    """Those of metrics that have gone through every criterion that has a meaning for them."""
+    every = judgement.outcomes.items()
+    short = {name for (name, _), o in every if isinstance(o, Inapplicable) and o.kind != "not applicable"}
+    return [each for each in standings if each.metric not in short]
 
 
 def _standings(judgement: Judgement, profiles: Mapping[str, Profile | Inapplicable]) -> list[Standing]:

@@ -51,7 +51,7 @@ def _null(results: list[Result]) -> float | None:
 
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> ReportRow:
     if isinstance(outcome, Inapplicable):
-        return ReportRow(metric, criterion, None, None, None, None, "not applicable", outcome.reason)
+        return ReportRow(metric, criterion, None, None, None, None, outcome.kind, outcome.reason)
     value, low, high, chance = (
         number if isfinite(number) else None
         for number in (outcome.mean, outcome.low, outcome.high, outcome.chance)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from precedents.data.inputs import Inputs, count, mapped, shapes
 from precedents.errors import InputError, UnknownNameError
-from precedents.runtime.budget import out_of_memory
+from precedents.runtime.failures import out_of_memory
 from precedents.runtime.wording import a_type, first_line
 
 Place: TypeAlias = str | int  # a key or an attribute; a position

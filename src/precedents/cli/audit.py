@@ -55,6 +55,16 @@ def audit(
         Path | None,
         Option(help="Where finished work is kept, to go on from.", show_default="in the run folder"),
     ] = None,
+    memory: Annotated[
+        str | None, Option(help="What may be used, as '2 GB'.", show_default="half of what is free")
+    ] = None,
+    within: Annotated[
+        str | None,
+        Option(help="What all work may take, as '10 min'; the rest is left out.", show_default="1 h"),
+    ] = None,
+    afford: Annotated[
+        float | None, Option(help="Seconds that explaining one case may take.", show_default=False)
+    ] = None,
     data: Data = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -64,13 +74,14 @@ def audit(
     """Puts relevance metrics on trial on a model: verdicts, intervals, chance levels, a recommendation.
 
     The success rate of a metric is the least of its identical class and identical subclass rates. Interrupted
-    or killed, the same command goes on where it stopped.
+    or killed, the same command goes on where it stopped. What cannot be afforded is left out, with the reason.
 
     Examples:
       $ precedents audit runs/digits-logistic_regression --report report.html
       $ precedents audit runs/digits-logistic_regression --metrics gc,gd,cos_x --cases 50 --fail-under 0.9
       $ precedents audit runs/digits-logistic_regression --criteria "identical_class(k=5)" --json
       $ precedents audit runs/digits-logistic_regression --metrics gc,cos_x --cases 50 --rule paper
+      $ precedents audit runs/digits-logistic_regression --memory "500 MB" --within "10 min"
       $ precedents audit runs/digits-logistic_regression --dry-run
       $ precedents audit --target my_model:factory --metrics gc --keep kept
 
@@ -83,14 +94,18 @@ def audit(
         from precedents.audit.agenda import Agenda
         from precedents.audit.estimate import estimate
         from precedents.audit.front_door import audit as audited
+        from precedents.audit.limits import Limits
         from precedents.metrics.paper import metric as metric_of
         from precedents.runtime.atomic import write
 
         metric_of(metric)
-        chosen = subject(run, target, data).told(keep=keep, **wanted)
+        chosen = subject(run, target, data).told(
+            keep=keep, memory=memory, within=within, afford=afford, **wanted
+        )
         test = chosen.test.selected(range(min(cases, len(chosen.test))))
         if dry_run:
-            show_estimate(estimate(Agenda.of(chosen.trial(test), **chosen.known_to(Agenda.of))), as_json)
+            agenda = Agenda.of(chosen.trial(test), **chosen.known_to(Agenda.of))
+            show_estimate(estimate(agenda, Limits.of(**chosen.known_to(Limits.of))), as_json)
             return
         found = audited(chosen.model, chosen.train, test, **chosen.options)
         least = None if fail_under is None else found.least(metric)

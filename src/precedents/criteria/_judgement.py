@@ -1,20 +1,21 @@
 """Judgement: metrics by criteria, each cell a result or the reason why there is none."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from precedents import criteria as criterion_files
 from precedents.criteria._criterion import Criterion, Judge, Unlisted
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
 from precedents.criteria._verdict import VerdictRule, checked_rule
-from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError
+from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError, StaleError
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
 from precedents.registry import Registry, written
+from precedents.runtime.failures import first_line, out_of_memory
 from precedents.runtime.progress import tracked
 from precedents.views.table import NONE, Entry, Table
 
@@ -26,12 +27,18 @@ T = TypeVar("T")
 
 CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
 
+Lack = Literal["not applicable", "left out", "error"]
+
 
 @dataclass(frozen=True)
 class Inapplicable:
-    """The place of a result that there is none of, with the reason why."""
+    """The place of a result that there is none of, with the reason why.
+
+    It has no meaning here (not applicable), cannot be afforded (left out), or a part of it failed (error).
+    """
 
     reason: str
+    kind: Lack = "not applicable"
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,26 @@ class Judgement:
         columns = ["metric", "criterion", "value", "std", "low", "high", "chance", "cases", "verdict", "reason"]
         rows = [_row(*key, outcome) for key, outcome in self.outcomes.items()]
         return pd.DataFrame(rows, columns=columns)
+
+    @property
+    def reasons(self) -> list[str]:
+        """A sentence for each reason why results are not there: of which metrics, by which criteria."""
+        cells: dict[Inapplicable, list[tuple[str, str]]] = {}
+        for key, outcome in self.outcomes.items():
+            if isinstance(outcome, Inapplicable):
+                cells.setdefault(outcome, []).append(key)
+        return [f"{NONE} {why.kind}: {self._named(keys)}. {why.reason}" for why, keys in cells.items()]
+
+    def _named(self, cells: Sequence[tuple[str, str]]) -> str:
+        """Metrics, where they have no result at all, and otherwise the criteria that they have none by."""
+        metrics, criteria = (list(dict.fromkeys(names)) for names in zip(*self.outcomes, strict=True))
+        without = [name for name in metrics if all((name, text) in cells for text in criteria)]
+        parts = [", ".join(without)] if without else []
+        for text in criteria:
+            some = [name for name, own in cells if own == text and name not in without]
+            if some:
+                parts.append(f"{text} of {'all metrics' if some == metrics else ', '.join(some)}")
+        return "; ".join(parts)
 
     def __rich__(self) -> "RichTable":
         cells = {key: _entry(outcome) for key, outcome in self.outcomes.items()}
@@ -128,11 +155,21 @@ def _criterion(given: str | Criterion | Judge) -> Criterion:
 
 
 def attempted(work: Callable[[], T]) -> T | Inapplicable:
-    """What `work` gives; or the reason why it has no meaning here, does not fit, or breaks down."""
+    """What `work` gives; or the reason why it has no meaning here, cannot be afforded, or fails.
+
+    Whatever is raised becomes a reason, but that the data are others than they were: nothing holds then.
+    """
     try:
         return work()
-    except (NotApplicable, NumericalError, BudgetError) as reason:
+    except (NotApplicable, NumericalError) as reason:
         return Inapplicable(str(reason))
+    except BudgetError as reason:
+        return Inapplicable(str(reason), "left out")
+    except StaleError:
+        raise
+    except (Exception, SystemExit) as error:
+        memory = out_of_memory(error)
+        return Inapplicable(first_line(error), "error") if memory is None else Inapplicable(memory, "left out")
 
 
 def _entry(outcome: Result | Inapplicable) -> Entry:
@@ -145,7 +182,7 @@ def _entry(outcome: Result | Inapplicable) -> Entry:
 def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> dict[str, object]:
     row: dict[str, object] = {"metric": metric, "criterion": criterion}
     if isinstance(outcome, Inapplicable):
-        return row | {"verdict": "not applicable", "reason": outcome.reason}
+        return row | {"verdict": outcome.kind, "reason": outcome.reason}
     return row | {
         "value": outcome.mean,
         "std": outcome.std,

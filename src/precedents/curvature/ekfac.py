@@ -7,7 +7,7 @@ in it is computed, not assumed: the second moments of the gradients in the basis
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -19,13 +19,14 @@ from torch.nn.functional import pad
 
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import fed, placed
+from precedents.curvature.going_on import batches_left
 from precedents.data.examples import Batch, Examples
 from precedents.gradients.factors import Outer
 from precedents.gradients.gradients import planned
 from precedents.gradients.plan import PASS_NUMBERS
 from precedents.gradients.rows import Rows
 from precedents.runtime.budget import FLOAT64
-from precedents.runtime.progress import tracked
+from precedents.runtime.checkpoint import InPlace
 
 KroneckerLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
@@ -98,6 +99,11 @@ class Basis:
     blocks: tuple[Block, ...]
     rest: tuple[slice, ...]  # the places of all other parameters
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All eigenvectors."""
+        return [tensor for block in self.blocks for tensor in (block.left, block.right)]
+
     @torch.no_grad()
     def rotated(self, vectors: Tensor | Rows) -> Rows:
         """Q^T v for each row v [b, p], in their precision."""
@@ -156,10 +162,11 @@ class LayerMoments:
     layer: KroneckerLayer
     received: Tensor = field(init=False)  # A [j, j]
     returned: Tensor = field(init=False)  # S [o, o]
-    positions: int = 0  # how many instances and positions there were
+    positions: Tensor = field(init=False)  # how many instances and positions there were
 
     def __post_init__(self) -> None:
         o, j = _shape(self.layer)
+        self.positions = torch.zeros((), dtype=torch.long)
         self.received = torch.zeros(j, j, dtype=torch.double)
         self.returned = torch.zeros(o, o, dtype=torch.double)
 
@@ -205,6 +212,18 @@ class _Moments:
             moments.add_received(received[self.mask != 0] if padded else received)
             self.caught.append((moments, get_gradient_edge(output)))
 
+    def parts(self) -> Mapping[str, Tensor]:
+        """The sums of all layers."""
+        return {
+            f"{name} {kind}": getattr(layer, kind)
+            for name, layer in self.layers.items()
+            for kind in ("received", "returned", "positions")
+        }
+
+    def put(self, parts: Mapping[str, Tensor]) -> None:
+        """Copies the sums."""
+        InPlace(self.parts()).put(parts)
+
     def add(self, batch: Batch) -> None:
         """Goes forward once, and back from each root of the loss's second derivatives."""
         self.caught.clear()
@@ -238,7 +257,7 @@ def kronecker_factors(model: Classifier, train: Examples) -> dict[str, LayerMome
         "Use a Fisher metric, which needs no matrix of a layer's width.",
     )
     moments = _Moments(model)
-    for batch in _batches(train, planned(model).size, "EK-FAC factors"):
+    for batch in batches_left("EK-FAC factors", (model, train), planned(model).size, moments):
         moments.add(batch)
     return {name: layer for name, layer in moments.layers.items() if layer.positions}
 
@@ -261,7 +280,8 @@ def corrected_eigenvalues(model: Classifier, train: Examples, basis: Basis) -> T
     plan = planned(model)
     total = torch.zeros(model.size, dtype=torch.double)
     size = min(plan.size, model.budget.rows(2 * model.size))
-    for batch in _batches(train, size, "EK-FAC eigenvalues"):
+    sums = InPlace({"total": total})
+    for batch in batches_left("EK-FAC eigenvalues", (model, train), size, sums, lambda: basis.tensors):
         for rows in plan.pulled_back(batch, model.loss.roots, None):
             total += basis.squares(rows)
     return total / len(train)
@@ -311,8 +331,3 @@ def _patches(layer: KroneckerLayer, x: Tensor) -> Iterator[Tensor]:
     x = x.movedim(1, 1 + axes)  # [b, *positions, channels, *kernel], a view
     for piece in x.split(max(1, PASS_NUMBERS // x[0].numel())):
         yield piece.reshape(-1, width)
-
-
-def _batches(train: Examples, size: int, title: str) -> Iterator[Batch]:
-    for start in tracked(range(0, len(train), size), title):
-        yield train.take(range(start, min(start + size, len(train))))

@@ -1,47 +1,81 @@
 """The Gauss-Newton matrix of the training loss, and its factor: for the cross entropy, the true Fisher."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
+from precedents.curvature.going_on import batches_left
 from precedents.curvature.gram import BLOCK_ROWS, mirrored
 from precedents.data.examples import Examples
 from precedents.gradients.gradients import curvature_rows
-from precedents.runtime.progress import tracked
 
 
 def fisher_matrix(model: Classifier, train: Examples) -> Tensor:
     """The Gauss-Newton matrix [p, p], float64: for the cross entropy, the true Fisher."""
     p = model.size
     matrix = torch.zeros(p, p, dtype=torch.double)
-    for rows in _gathered(model, train):
+
+    def add(rows: Tensor) -> None:
         for start in range(0, p, BLOCK_ROWS):
             stop = min(start + BLOCK_ROWS, p)
             matrix[start:, start:stop].addmm_(rows[:, start:].T, rows[:, start:stop])
+
+    _gather(model, train, Gathered({"matrix": matrix}, add))
     return mirrored(matrix.div_(len(train)))
 
 
 def fisher_factor(model: Classifier, train: Examples) -> Tensor:
     """The rows [n r, p], r for each instance, whose squares sum to n times that matrix, float64."""
-    factor = torch.empty(len(train) * model.loss.rank(model.classes), model.size, dtype=torch.double)
-    start = 0
-    for rows in _gathered(model, train):
-        factor[start : start + len(rows)] = rows
-        start += len(rows)
+    factor = torch.zeros(len(train) * model.loss.rank(model.classes), model.size, dtype=torch.double)
+    filled = torch.zeros((), dtype=torch.long)
+
+    def add(rows: Tensor) -> None:
+        factor[int(filled) : int(filled) + len(rows)] = rows
+        filled.add_(len(rows))
+
+    _gather(model, train, Gathered({"factor": factor, "filled": filled}, add))
     return factor
 
 
-def _gathered(model: Classifier, train: Examples) -> Iterator[Tensor]:
-    """The rows of the matrix in blocks large enough for a fast product."""
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Sums to which rows are added once there are enough of them for a fast product."""
+
+    sums: Mapping[str, Tensor]
+    add: Callable[[Tensor], None]  # changes the sums where they are
+    held: list[Tensor] = field(default_factory=list)
+
+    def take(self, rows: Tensor) -> None:
+        """Some rows more."""
+        self.held.append(rows)
+        if sum(map(len, self.held)) >= 2 * BLOCK_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Adds what is held."""
+        if self.held:
+            rows = torch.cat(self.held)
+            self.held.clear()
+            self.add(rows)
+
+    def parts(self) -> Mapping[str, Tensor]:
+        """The sums, and the rows that wait."""
+        return {**self.sums, **({"held": torch.cat(self.held)} if self.held else {})}
+
+    def put(self, parts: Mapping[str, Tensor]) -> None:
+        """Copies the sums, and holds the rows."""
+        for name, tensor in self.sums.items():
+            tensor.copy_(parts[name])
+        self.held[:] = [parts["held"]] if "held" in parts else []
+
+
+def _gather(model: Classifier, train: Examples, gathered: Gathered) -> None:
+    """All rows of the matrix."""
     size = model.budget.rows(model.size * model.classes)
-    held: list[Tensor] = []
-    for batch in tracked(train.batches(size), "Gauss-Newton", len(range(0, len(train), size))):
+    for batch in batches_left("Gauss-Newton", (model, train), size, gathered):
         for rows in curvature_rows(model, batch):
-            held.append(rows)
-            if sum(map(len, held)) >= 2 * BLOCK_ROWS:
-                yield torch.cat(held)
-                held = []
-    if held:
-        yield torch.cat(held)
+            gathered.take(rows)
+    gathered.flush()

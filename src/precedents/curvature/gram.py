@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
+from precedents.curvature.going_on import going_on
 from precedents.data.examples import Examples
 from precedents.gradients.gradients import loss_gradients
 from precedents.runtime.budget import FLOAT64
-from precedents.runtime.progress import tracked
+from precedents.runtime.checkpoint import InPlace
 
 BLOCK_ROWS = 1024  # or columns, of a product at a time
 
@@ -24,17 +25,14 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
     model.budget.required(2 * FLOAT64 * n * n, f"The Gram matrix of {n} instances", "Use fewer instances.")
     width = max(1, min(p, _room(model, n) // (model.itemsize * n + 2 * FLOAT64 * min(n, BLOCK_ROWS))))
     gram = torch.zeros(n, n, dtype=torch.double)
-    slices = [slice(start, min(start + width, p)) for start in range(0, p, width)]
-    for columns in tracked(slices, "Gram matrix"):
-        size = model.budget.rows(columns.stop - columns.start, model.itemsize)
-        rows, lengths = None, []
-        for batch in train.batches(size):
-            block = loss_gradients(model, batch, columns)
-            rows = block.matrix.new_empty(n, block.matrix.shape[1]) if rows is None else rows
-            rows[batch.indices[0] : batch.indices[-1] + 1] = block.matrix
-            lengths.append(block.scale)
+    steps = [(first, start) for first in range(0, p, width) for start in range(0, n, BLOCK_ROWS)]
+    taken, rows = -1, None
+    for first, start in going_on(steps, "Gram matrix", (model, train), InPlace({"gram": gram})):
+        if first != taken:
+            rows = None  # whose memory is free for the next ones
+            taken, rows = first, _gradients(model, train, slice(first, min(first + width, p)))
         assert rows is not None
-        _add_lower(gram, rows, torch.cat(lengths))
+        _add_lower(gram, *rows, start)
     return mirrored(gram)
 
 
@@ -43,14 +41,26 @@ def _room(model: Classifier, n: int) -> int:
     return model.budget.bytes * 3 // 4 - 2 * FLOAT64 * n * n
 
 
-def _add_lower(gram: Tensor, rows: Tensor, lengths: Tensor) -> None:
-    """Gram += R R^T below the diagonal, for R = lengths x rows."""
+def _gradients(model: Classifier, train: Examples, columns: slice) -> tuple[Tensor, Tensor]:
+    """Some columns of all gradients [n, width], and what each row is multiplied with [n]."""
+    size = model.budget.rows(columns.stop - columns.start, model.itemsize)
+    rows, lengths = None, []
+    for batch in train.batches(size):
+        block = loss_gradients(model, batch, columns)
+        rows = block.matrix.new_empty(len(train), block.matrix.shape[1]) if rows is None else rows
+        rows[batch.indices[0] : batch.indices[-1] + 1] = block.matrix
+        lengths.append(block.scale)
+    assert rows is not None
+    return rows, torch.cat(lengths)
+
+
+def _add_lower(gram: Tensor, rows: Tensor, lengths: Tensor, start: int) -> None:
+    """Gram += R R^T in the columns of a block from the diagonal down, for R = lengths x rows."""
     doubled = partial(_doubled, rows, lengths)
-    for start in range(0, len(rows), BLOCK_ROWS):
-        right = doubled(start)
-        for below in range(start, len(rows), BLOCK_ROWS):
-            left = right if below == start else doubled(below)
-            gram[below : below + BLOCK_ROWS, start : start + BLOCK_ROWS] += left @ right.T
+    right = doubled(start)
+    for below in range(start, len(rows), BLOCK_ROWS):
+        left = right if below == start else doubled(below)
+        gram[below : below + BLOCK_ROWS, start : start + BLOCK_ROWS] += left @ right.T
 
 
 def _doubled(rows: Tensor, lengths: Tensor, start: int) -> Tensor:

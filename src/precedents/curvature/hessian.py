@@ -5,10 +5,11 @@ from torch import Tensor, nn
 
 from precedents.classifier.classifier import Classifier, gradients_on
 from precedents.curvature.attention import FormulaOfAttention
+from precedents.curvature.going_on import batches_left, going_on
 from precedents.data.examples import Batch, Examples
 from precedents.errors import InputError
 from precedents.runtime.budget import FLOAT64
-from precedents.runtime.progress import tracked
+from precedents.runtime.checkpoint import InPlace
 
 PIECE_ROWS = 64  # of the matrix at a time
 
@@ -19,11 +20,14 @@ def exact_hessian(model: Classifier, train: Examples, size: int = 256) -> Tensor
     size, count = _sizes(model, size)
     model = twice_differentiable(model).doubled()
     total = torch.zeros(model.size, model.size, dtype=torch.double)
-    starts = range(0, model.size, count)
-    for batch in tracked(train.batches(size), "Hessian", len(range(0, len(train), size))):
-        gradient = _batch_gradient(model, batch) / len(train)
-        for start in starts:
-            total[start : start + count] += _rows(model, gradient, start, count).cpu()
+    n, p = len(train), model.size
+    steps = [(first, start) for first in range(0, n, size) for start in range(0, p, count)]
+    taken, gradient = -1, torch.empty(0)
+    for first, start in going_on(steps, "Hessian", (model, train), InPlace({"total": total})):
+        if first != taken:
+            batch = train.take(range(first, min(first + size, n)))
+            taken, gradient = first, _batch_gradient(model, batch) / n
+        total[start : start + count] += _rows(model, gradient, start, count).cpu()
     return (total + total.T) / 2
 
 
@@ -55,7 +59,7 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
     c, d = head.out_features, head.in_features
     first = model.classes - c  # one output for two classes is the second logit
     total = torch.zeros(c, d + 1, c, d + 1, dtype=torch.double)
-    for batch in train.batches(size):
+    for batch in batches_left("Hessian of a linear model", (model, train), size, InPlace({"total": total})):
         received, logits = model.head_input(batch)
         a = torch.cat([received, torch.ones(len(received), 1, dtype=torch.double)], dim=1)
         for k in range(c):

@@ -1,6 +1,6 @@
 """The extreme eigenvalues of the exact Hessian, from its products with vectors: the matrix is never formed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -8,11 +8,12 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.curvature.attention import FormulaOfAttention
+from precedents.curvature.going_on import going_on
 from precedents.curvature.hessian import twice_differentiable
 from precedents.data.examples import Batch, Examples
 from precedents.gradients.gradients import planned
 from precedents.runtime.budget import FLOAT64
-from precedents.runtime.progress import tracked
+from precedents.runtime.checkpoint import Sums
 
 TOLERANCE = 1e-8  # of the residuals, relative to the largest eigenvalue in absolute value
 STEPS_PER_PAIR = 6  # products with a vector for each wanted pair, at most
@@ -44,26 +45,72 @@ def hessian_eigenpairs(model: Classifier, train: Examples, rank: int) -> Eigenpa
         FLOAT64 * p * (steps + 2 * rank), f"A Lanczos basis of {steps} vectors", "Use a smaller rank."
     )
     doubled = twice_differentiable(model).doubled()
-    return lanczos(lambda v: _product(doubled, train, v[None], size)[0], p, rank, steps)
+
+    def left(steps: Sequence[int], sums: Sums) -> Iterator[int]:
+        return going_on(steps, "Lanczos", (model, train), sums)
+
+    return lanczos(lambda v: _product(doubled, train, v[None], size)[0], p, rank, steps, left=left)
+
+
+@dataclass(eq=False)
+class Krylov:
+    """The basis that Lanczos has so far, the matrix in it, and where fresh directions come from."""
+
+    basis: Tensor  # [steps, p], of which `count` rows are known
+    inner: Tensor  # [steps, steps], the matrix in the basis, tridiagonal
+    random: torch.Generator
+    count: int = 0
+
+    @classmethod
+    def of(cls, steps: int, size: int) -> "Krylov":
+        """One direction."""
+        basis = torch.empty(steps, size, dtype=torch.double)
+        made = cls(basis, torch.zeros(steps, steps, dtype=torch.double), torch.Generator().manual_seed(0))
+        made.add(_fresh(made.random, basis[:0]))
+        return made
+
+    def add(self, vector: Tensor) -> None:
+        """One direction more."""
+        self.basis[self.count] = vector
+        self.count += 1
+
+    def parts(self) -> Mapping[str, Tensor]:
+        """What is known."""
+        return {
+            "basis": self.basis[: self.count],
+            "inner": self.inner,
+            "random": self.random.get_state(),
+        }
+
+    def put(self, parts: Mapping[str, Tensor]) -> None:
+        """Copies what is known."""
+        self.count = len(parts["basis"])
+        self.basis[: self.count] = parts["basis"]
+        self.inner.copy_(parts["inner"])
+        self.random.set_state(parts["random"].clone())
 
 
 def lanczos(
-    times: Callable[[Tensor], Tensor], size: int, rank: int, steps: int, tolerance: float = TOLERANCE
+    times: Callable[[Tensor], Tensor],
+    size: int,
+    rank: int,
+    steps: int,
+    tolerance: float = TOLERANCE,
+    left: Callable[[Sequence[int], Sums], Iterable[int]] = lambda steps, _: steps,
 ) -> Eigenpairs:
     """The `rank` eigenpairs of largest absolute value of a symmetric matrix, by its products with vectors.
 
     The start is fixed and every vector is made orthogonal to all before it, twice. When nothing new is
     left, the basis goes on with a fresh direction: after `size` steps it is complete. It ends when the
     residuals of the wanted pairs are small, or after `steps`, with the pairs as good as they are then.
+    `left` are those of the steps that are left, after it has brought the sums to where they were.
     """
-    random = torch.Generator().manual_seed(0)
-    basis = torch.empty(steps, size, dtype=torch.double)
-    inner = torch.zeros(steps, steps, dtype=torch.double)  # the matrix in the basis, tridiagonal
-    basis[0] = _fresh(random, basis[:0])
-    for step in tracked(range(steps), "Lanczos"):
-        known = basis[: step + 1]
-        rest = times(basis[step])
-        inner[step, step] = basis[step] @ rest
+    krylov = Krylov.of(steps, size)
+    inner = krylov.inner
+    for step in left(range(steps), krylov):
+        known = krylov.basis[: step + 1]
+        rest = times(known[step])
+        inner[step, step] = known[step] @ rest
         rest = _orthogonal(rest, known)
         length = float(rest.norm())
         last = step + 1 == steps
@@ -75,9 +122,9 @@ def lanczos(
             if last or residual <= tolerance * largest:
                 break
         if length <= 1e-13 * float(inner.abs().max()):  # an invariant subspace, to rounding
-            basis[step + 1] = _fresh(random, known)
+            krylov.add(_fresh(krylov.random, known))
         else:
-            basis[step + 1] = rest / length
+            krylov.add(rest / length)
             inner[step, step + 1] = inner[step + 1, step] = length
     relative = residual / largest if largest > 0 else 0.0
     return Eigenpairs(values[wanted], known.T @ vectors[:, wanted], relative, step + 1)

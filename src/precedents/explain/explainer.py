@@ -23,9 +23,9 @@ from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import memory_told
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
+from precedents.runtime.failures import memory_told
 from precedents.runtime.guards import grad_mode_kept
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown

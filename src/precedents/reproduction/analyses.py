@@ -17,11 +17,11 @@ from precedents.audit.profile import (
     lengths,
     offered,
 )
-from precedents.criteria._judgement import Inapplicable, attempted
 from precedents.criteria._spearman import spearman
 from precedents.criteria._trial import Trial
 from precedents.data.examples import Examples
 from precedents.data.inputs import mapped
+from precedents.errors import BudgetError, NotApplicable, NumericalError
 from precedents.metrics.features.all_hidden import all_hidden
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS
@@ -172,7 +172,11 @@ def _precedent(dataset: Dataset, train: Examples, each: Offered) -> dict[str, An
 
 
 def _works(trial: Trial, metric: Metric) -> bool:
-    return not isinstance(attempted(lambda: trial.scores(metric)), Inapplicable)
+    try:
+        trial.scores(metric)
+    except (NotApplicable, NumericalError, BudgetError):
+        return False
+    return True
 
 
 def _shown(dataset: Dataset, examples: Examples, place: int) -> dict[str, Any]:

@@ -1,9 +1,6 @@
 """Memory as a budget: what may be used, how large blocks are, and a refusal before work that cannot fit."""
 
-import errno
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -151,26 +148,3 @@ def readable(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} GiB"
-
-
-@contextmanager
-def memory_told() -> Iterator[None]:
-    """Turns an allocation that failed, of whichever library, into one line; also as a decorator."""
-    try:
-        yield
-    except (MemoryError, RuntimeError, OSError) as error:
-        if not out_of_memory(error):
-            raise
-        tried = re.search(r"allocate (\d+) bytes", str(error))
-        what = f"an allocation of {readable(int(tried[1]))} failed" if tried else "an allocation failed"
-        raise BudgetError(
-            f"Out of memory: {what}. Pass memory= to bound what is used, as memory='2 GB', or use fewer "
-            "instances or a cheaper metric."
-        ) from error
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that there is no memory left."""
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

@@ -1,30 +1,81 @@
 """Progress of whatever takes longer than a second, on stderr: a bar on terminals, and plain lines if asked for.
 
 A library says nothing where there is no terminal; a command does, so it asks for lines. Work within work
-that is shown already is shown too once it takes long.
+that is shown already is shown too once it takes long. How long the rest will take is said by the seconds that
+the items were expected to take, where they are known, and by those that they have taken.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import partial
 from threading import Lock, Timer
 from time import monotonic
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn, TaskID
 
 T = TypeVar("T")
 
 Advance = Callable[[], None]  # to be called after each item
 Tell = Callable[[str], None]  # is given a line
-Show = Callable[[str, int | None], AbstractContextManager[Advance]]  # is given a title and a number of items
+Show = Callable[[str, "Pace"], AbstractContextManager[Advance]]  # is given a title and how far the work is
 
 LONGEST = 30.0  # seconds between two lines
 LONG = 5.0  # seconds after which work within work has a bar of its own
+TRUST = 0.1  # the share of all work that the expectation counts for beside what the finished items took
+MOST = 4.0  # times its expected seconds that an item counts for: what nobody expected says little of the rest
 
 _inner: ContextVar[Show | None] = ContextVar("inner", default=None)  # shows what is within work that is shown
 _lines_wanted: ContextVar[bool] = ContextVar("lines wanted", default=False)  # where there is no terminal
 _told: ContextVar[Tell | None] = ContextVar("told", default=None)  # whoever shows the lines instead of stderr
 _within: ContextVar[str] = ContextVar("within", default="")  # what the work is part of, before its titles
+
+
+class Pace:
+    """How far some work is, and how long the rest will take.
+
+    `total` is how many items there are, `work` how many seconds each is expected to take; both if known.
+    """
+
+    def __init__(self, total: int | None, work: Sequence[float] | None = None) -> None:
+        self.total, self.done = total, 0
+        self.work = work if work is not None and sum(work) > 0 else None
+        self.began = self.latest = monotonic()
+        self.counted = 0.0  # seconds of the finished items, as far as they were to be expected
+
+    def advance(self) -> None:
+        """One item more is done."""
+        took = monotonic() - self.latest
+        self.counted += took if self.work is None else min(took, MOST * self._expected)
+        self.done, self.latest = self.done + 1, self.latest + took
+
+    @property
+    def _expected(self) -> float:
+        """What the item is expected to take that is being worked on."""
+        return 1.0 if self.work is None else self.work[self.done] if self.done < len(self.work) else 0.0
+
+    @property
+    def size(self) -> float | None:
+        """All of the work: in expected seconds, or else in items."""
+        return self.total if self.work is None else sum(self.work)
+
+    @property
+    def completed(self) -> float:
+        """The part of it that is done."""
+        return self.done if self.work is None else sum(self.work[: self.done])
+
+    def left(self) -> float | None:
+        """Seconds from now on: expected ones, as many times as those of the finished items took longer."""
+        size, completed = self.size, self.completed
+        if size is None or (self.work is None and not self.done):
+            return None
+        trust = 0.0 if self.work is None else TRUST * size
+        slower = (self.counted + trust) / (completed + trust)
+        current, running = min(self._expected, size - completed), monotonic() - self.latest
+        return slower * (size - completed - current) + max(slower * current - running, running / 10)
 
 
 @contextmanager
@@ -67,23 +118,32 @@ def within(title: str) -> Iterator[None]:
         _within.reset(before)
 
 
-def tracked(items: Iterable[T], title: str, total: int | None = None, patience: float = 1.0) -> Iterator[T]:
-    """The items, with the progress and the remaining time once `patience` seconds have passed."""
-    total = total if total is not None or not isinstance(items, Sized) else len(items)
+def tracked(
+    items: Iterable[T],
+    title: str,
+    total: int | None = None,
+    patience: float = 1.0,
+    work: Sequence[float] | None = None,
+) -> Iterator[T]:
+    """The items, with the progress and the remaining time once `patience` seconds have passed.
+
+    `work` are the seconds that each item is expected to take; without it all are taken for equal.
+    """
+    pace = Pace(total if total is not None or not isinstance(items, Sized) else len(items), work)
     title, show = _within.get() + title, _inner.get()
-    with show(title, total) if show else _outermost(title, total, patience) as advance:
+    with show(title, pace) if show else _outermost(title, pace, patience) as advance:
         for item in items:
             yield item
             advance()
 
 
 @contextmanager
-def _outermost(title: str, total: int | None, patience: float) -> Iterator[Advance]:
+def _outermost(title: str, pace: Pace, patience: float) -> Iterator[Advance]:
     tell = _told.get()
     if tell is None and sys.stderr.isatty():
-        display = _bar(title, total, patience)
+        display = _bar(title, pace, patience)
     elif tell is not None or _lines_wanted.get():
-        display = _lines(title, total, patience, tell or _on_stderr)
+        display = _lines(title, pace, patience, tell or _on_stderr)
     else:
         yield _nothing
         return
@@ -96,13 +156,13 @@ def _outermost(title: str, total: int | None, patience: float) -> Iterator[Advan
 
 
 @contextmanager
-def _bar(title: str, total: int | None, patience: float) -> Iterator[tuple[Advance, Show]]:
+def _bar(title: str, pace: Pace, patience: float) -> Iterator[tuple[Advance, Show]]:
     """A bar that a clock starts, so that it is there before a long first item is done."""
     from rich.console import Console
     from rich.progress import Progress
 
-    bar = Progress(console=Console(stderr=True), transient=True, redirect_stdout=False)
-    task = bar.add_task(title, total=total)
+    bar = Progress(*_columns(), console=Console(stderr=True), transient=True, redirect_stdout=False)
+    task = bar.add_task(title, total=pace.size, pace=pace)
     lock, over = Lock(), False
 
     def start() -> None:
@@ -110,11 +170,15 @@ def _bar(title: str, total: int | None, patience: float) -> Iterator[tuple[Advan
             if not over:
                 bar.start()
 
+    def advance(task: "TaskID", pace: Pace, after: float) -> None:
+        pace.advance()
+        bar.update(task, completed=pace.completed, visible=pace.latest - pace.began > after)
+
     @contextmanager
-    def show(title: str, total: int | None) -> Iterator[Advance]:
-        began, inner = monotonic(), bar.add_task(title, total=total, visible=False)
+    def show(title: str, pace: Pace) -> Iterator[Advance]:
+        inner = bar.add_task(title, total=pace.size, visible=False, pace=pace)
         try:
-            yield lambda: bar.update(inner, advance=1, visible=monotonic() - began > LONG)
+            yield partial(advance, inner, pace, LONG)
         finally:
             bar.remove_task(inner)
 
@@ -122,7 +186,7 @@ def _bar(title: str, total: int | None, patience: float) -> Iterator[tuple[Advan
     clock.daemon = True
     clock.start()
     try:
-        yield lambda: bar.advance(task), show
+        yield partial(advance, task, pace, -1.0), show
     finally:
         clock.cancel()
         with lock:
@@ -130,8 +194,24 @@ def _bar(title: str, total: int | None, patience: float) -> Iterator[tuple[Advan
         bar.stop()
 
 
+def _columns() -> Iterator["ProgressColumn"]:
+    """Of a bar: the title, the bar, how much is done, and the time that is left."""
+    from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        """The time that is left."""
+
+        def render(self, task: Task) -> Text:
+            """In words."""
+            left = task.fields["pace"].left()
+            return Text("" if left is None else f"{duration(left)} left", style="progress.remaining")
+
+    yield from (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Left())
+
+
 @contextmanager
-def _lines(title: str, total: int | None, patience: float, tell: Tell) -> Iterator[tuple[Advance, Show]]:
+def _lines(title: str, pace: Pace, patience: float, tell: Tell) -> Iterator[tuple[Advance, Show]]:
     """A line after the first item that ends too late, then after twice the time, at least every half minute.
 
     Work within an item has a line when none came for half a minute.
@@ -139,22 +219,20 @@ def _lines(title: str, total: int | None, patience: float, tell: Tell) -> Iterat
     latest = monotonic()
 
     @contextmanager
-    def show(title: str, total: int | None, due: float | None = None) -> Iterator[Advance]:
-        began, done = monotonic(), 0
-
+    def show(title: str, pace: Pace, due: float | None = None) -> Iterator[Advance]:
         def advance() -> None:
-            nonlocal latest, due, done
-            done, now = done + 1, monotonic()
-            spent = now - began
+            nonlocal latest, due
+            pace.advance()
+            now, spent = pace.latest, pace.latest - pace.began
             late = spent > due if due is not None else now > latest + LONGEST
-            if late and done != total:
+            if late and pace.done != pace.total:
                 due = None if due is None else min(2 * spent, spent + LONGEST)
                 latest = now
-                tell(f"{title}: {_state(done, total, spent)}")
+                tell(f"{title}: {_state(pace)}")
 
         yield advance
 
-    with show(title, total, patience) as advance:
+    with show(title, pace, patience) as advance:
         yield advance, show
 
 
@@ -167,10 +245,11 @@ def _on_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-def _state(done: int, total: int | None, spent: float) -> str:
-    if total is None:
-        return f"{done} done in {duration(spent)}"
-    return f"{done} of {total}, {duration(spent * (total - done) / done)} left"
+def _state(pace: Pace) -> str:
+    left = pace.left()
+    if left is None:
+        return f"{pace.done} done in {duration(pace.latest - pace.began)}"
+    return f"{pace.done} of {pace.total}, {duration(left)} left"
 
 
 def duration(seconds: float) -> str:

@@ -43,7 +43,9 @@ class ReportRow:
     low: float | None
     high: float | None
     chance: float | None
-    verdict: str  # passed | weak | failed | undecided | not applicable
+    verdict: (
+        str  # passed | weak | failed | undecided, or why there is no value: not applicable | left out | error
+    )
     reason: str
 
 
@@ -192,17 +194,18 @@ def _counts(rows: Sequence[ReportRow]) -> dict[str, tuple[int, int]]:
     counts: dict[str, tuple[int, int]] = {}
     for row in rows:
         passed, applied = counts.get(row.metric, (0, 0))
-        counts[row.metric] = passed + (row.verdict == "passed"), applied + (row.verdict != "not applicable")
+        counts[row.metric] = passed + (row.verdict == "passed"), applied + (row.value is not None)
     return counts
 
 
-def _inapplicable(rows: Sequence[ReportRow]) -> dict[str, list[str]]:
-    """By reason, the metrics (with the criterion, unless it is the reason for all) that it keeps out."""
-    reasons: dict[str, list[str]] = {}
+def _inapplicable(rows: Sequence[ReportRow]) -> dict[str, dict[str, list[str]]]:
+    """By kind and reason, the metrics that it keeps out."""
+    reasons: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        if row.verdict == "not applicable":
-            reasons.setdefault(row.reason, []).append(row.metric)
-    return {reason: list(dict.fromkeys(metrics)) for reason, metrics in reasons.items()}
+        if row.value is None:
+            kept = reasons.setdefault(row.verdict, {}).setdefault(row.reason, [])
+            kept += [row.metric] if row.metric not in kept else []
+    return reasons
 
 
 def _grouped(hubs: Sequence[Hub], album: Album) -> dict[str, list[tuple[Hub, Tile]]]:

@@ -1,0 +1,56 @@
+"""Limits: what an audit may take, and the reasons why a metric is left out before its work begins."""
+
+import re
+from dataclasses import dataclass
+from math import inf
+
+from precedents.criteria._judgement import Inapplicable
+from precedents.errors import InputError
+from precedents.runtime.progress import duration
+
+WITHIN = "1 h"  # that all work of an audit may take, unless something else is said
+UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400}
+SURE = 2.0  # how many times more than can be afforded an estimate must be: it may be off itself
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many seconds explaining one case may take, and how many all work; none for any."""
+
+    afford: float | None = None
+    within: float | None = None
+
+    @classmethod
+    def of(cls, afford: float | None = None, within: float | str | None = WITHIN) -> "Limits":
+        """Refuses what is no time."""
+        if afford is not None and not afford > 0:
+            raise InputError(
+                f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5."
+            )
+        return cls(afford, None if within is None else seconds_of(within))
+
+    def dear(self, first: float) -> Inapplicable | None:
+        """The reason, if explaining one case from the start is estimated to take far too many seconds."""
+        if self.afford is None or first <= SURE * self.afford:
+            return None
+        more = f"Explaining one case would take far more than the {duration(self.afford)} that can be afforded."
+        return Inapplicable(f"{more} Pass a larger afford.", "left out")
+
+    def late(self, spent: float, seconds: float) -> Inapplicable | None:
+        """The reason, if so many estimated seconds more are too many after those that are spent."""
+        if self.within is None or spent + seconds <= self.within:
+            return None
+        more = f"Its work does not fit into the {duration(self.within)} that the audit may take."
+        return Inapplicable(f"{more} Allow more, as within='10 h', or name fewer metrics.", "left out")
+
+
+def seconds_of(given: float | str) -> float:
+    """Seconds from a number of them or a text such as "10 min".
+
+    >>> seconds_of("10 min"), seconds_of(2.5), seconds_of("1.5 h")
+    (600.0, 2.5, 5400.0)
+    """
+    text = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([a-z]*)\s*", str(given))
+    if text is None or text[2] not in UNITS or not 0 < float(text[1]) < inf:
+        raise InputError(f"within is {given!r}. Pass seconds or a text such as '10 min', or None for any time.")
+    return float(text[1]) * UNITS[text[2]]

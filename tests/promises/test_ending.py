@@ -1,0 +1,615 @@
+"""An audit always ends: what cannot be afforded or fails is left out by name, and a kill loses no long work."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import blobs, mlp, trained
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from precedents import Audit, Metric, Trial, audit
+from precedents.audit.agenda import Agenda
+from precedents.audit.estimate import estimate
+from precedents.audit.limits import Limits, seconds_of
+from precedents.cli._main import main
+from precedents.criteria._judgement import Inapplicable, attempted
+from precedents.criteria._result import Result
+from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError, StaleError
+from precedents.metrics.features.gradient import gradient
+from precedents.metrics.features.inputs import inputs
+from precedents.metrics.preconditioners.identity import Identity
+from precedents.metrics.similarities.cosine import cosine
+from precedents.runtime import progress
+from precedents.runtime.checkpoint import InPlace, Resumed, kept_in
+from precedents.runtime.progress import Pace, told, tracked
+
+FOLDER = Path(__file__).parents[1]
+UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+HESSIAN = "cosine:gradient/hessian(kind=exact)"
+NO_MEMORY = (
+    "[enforce fail at alloc_cpu.cpp:117] can't allocate memory: you tried to allocate 43072299008 bytes."
+)
+
+
+@pytest.fixture(scope="module")
+def world():
+    train, test = blobs(45, seed=1), blobs(12, seed=2)
+    return trained(mlp, train), train, test
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return Draft202012Validator(json.loads((files("precedents.audit") / "schema.json").read_text()))
+
+
+def cells(found: Audit, metric: str) -> list:
+    return [outcome for (name, _), outcome in found.judgement.outcomes.items() if name == metric]
+
+
+def lacks(found: Audit, metric: str) -> set[tuple[str, str]]:
+    return {(each.kind, each.reason) for each in cells(found, metric) if isinstance(each, Inapplicable)}
+
+
+def whole(found: Audit, metric: str) -> bool:
+    return all(isinstance(each, Result) for each in cells(found, metric))
+
+
+# What is raised.
+
+
+def raised(error: BaseException):
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "reason"),
+    [
+        (NotApplicable("It has no hidden layer."), "not applicable", "It has no hidden layer."),
+        (NumericalError("It is singular."), "not applicable", "It is singular."),
+        (BudgetError("It needs 3 GiB."), "left out", "It needs 3 GiB."),
+        (RuntimeError(NO_MEMORY), "left out", "It ran out of memory: 40.1 GiB more were asked for."),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "left out", "It ran out of memory."),
+        (MemoryError(), "left out", "It ran out of memory."),
+        (ValueError("no such word\nat line 3"), "error", "ValueError: no such word"),
+        (RuntimeError("\n\n  mat1 and mat2\nshapes"), "error", "RuntimeError: mat1 and mat2"),
+        (KeyError("token"), "error", "KeyError: 'token'"),
+        (AssertionError(), "error", "AssertionError"),
+        (InputError("k is 0."), "error", "InputError: k is 0."),
+        (RecursionError("too deep"), "error", "RecursionError: too deep"),
+        (SystemExit(0), "error", "SystemExit: 0"),
+    ],
+)
+def test_whatever_is_raised_becomes_a_reason_in_one_line(error, kind, reason) -> None:
+    found = attempted(lambda: raised(error))
+    assert found.kind == kind
+    assert reason in found.reason
+    assert "\n" not in found.reason
+
+
+@settings(max_examples=25)
+@given(st.text(max_size=600))
+def test_any_message_is_one_line_of_a_bounded_length(message) -> None:
+    found = attempted(lambda: raised(ValueError(message)))
+    assert len(found.reason.splitlines()) == 1
+    assert len(found.reason) < 350
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StaleError("The data changed.")])
+def test_an_interruption_and_changed_data_pass(error) -> None:
+    with pytest.raises(type(error)):
+        attempted(lambda: raised(error))
+
+
+# A metric that raises is a row with its error.
+
+
+def broken(*_):
+    raise ValueError("my part is broken\nwith a second line")
+
+
+def greedy(*_):
+    return torch.empty(2**58)
+
+
+def insatiable(*_):
+    return np.empty(2**57)
+
+
+class BrokenMatrix(Identity):
+    __name__ = "broken_matrix"
+
+    def fit(self, vectors):
+        return broken(vectors)
+
+
+METRICS = {
+    "features": (Metric(broken, cosine), "error", "ValueError: my part is broken"),
+    "similarity": (Metric(inputs, broken), "error", "ValueError: my part is broken"),
+    "preconditioner": (Metric(inputs, cosine, BrokenMatrix()), "error", "ValueError: my part is broken"),
+    "memory of torch": (Metric(inputs, greedy), "left out", "It ran out of memory"),
+    "memory of numpy": (Metric(inputs, insatiable), "left out", "It ran out of memory"),
+}
+
+
+@pytest.mark.parametrize("part", METRICS)
+def test_a_failing_part_of_a_metric_is_a_row_with_its_error(part, world, valid) -> None:
+    metric, kind, reason = METRICS[part]
+    found = audit(*world, metrics=[metric, "cos_x", "cos_grad"], k=3)
+    name = next(each for each in found.metrics if each not in ("cos_x", "cos_grad"))
+    ((told_kind, told_reason),) = lacks(found, name)
+    assert (told_kind, reason in told_reason, "\n" in told_reason) == (kind, True, False)
+    assert whole(found, "cos_x")
+    assert whole(found, "cos_grad")
+    assert f"– {kind}: {name}. {reason}" in str(found)
+    valid.validate(found.to_dict())
+    assert Audit.from_json(found.to_json())[name, "identical_class"] == found[name, "identical_class"]
+    rows = found.to_frame()
+    assert set(rows[rows.metric == name].verdict) == {kind}
+    assert found.recommendation.metric in ("cos_x", "cos_grad")
+
+
+def test_what_ran_out_of_memory_is_not_tried_for_every_criterion(world) -> None:
+    calls = []
+
+    def hungry(kernel):
+        calls.append(kernel)
+        raise MemoryError
+
+    found = audit(*world, metrics=[Metric(inputs, hungry), "cos_x"], k=3)
+    assert len(calls) == 1
+    assert whole(found, "cos_x")
+    assert len(lacks(found, found.metrics[0])) == 1
+
+
+def own_criterion(trial, metric):
+    raise LookupError("my criterion is broken")
+
+
+def test_a_failing_criterion_leaves_the_others(world) -> None:
+    found = audit(*world, metrics=["cos_x", "cos_grad"], criteria=["identical_class", own_criterion], k=3)
+    for name in found.metrics:
+        assert isinstance(found[name, "identical_class"], Result)
+        assert lacks(found, name) == {("error", "LookupError: my criterion is broken")}
+    assert "– error: own_criterion of all metrics. LookupError: my criterion is broken" in str(found)
+
+
+def test_a_failing_vectorise_leaves_the_other_metrics(world) -> None:
+    found = audit(*world, metrics=["cos_x", "cos_grad"], criteria=["identical_class"], vectorise=broken, k=3)
+    assert lacks(found, "cos_x") == {("error", "ValueError: my part is broken")}
+    assert whole(found, "cos_grad")
+
+
+def test_what_was_not_tried_is_not_recommended_before_what_was(world) -> None:
+    def only_inputs(trial, metric):
+        return broken() if metric.features is gradient else trial_result(trial, metric)
+
+    def trial_result(trial, metric):
+        from precedents import CRITERIA
+
+        return CRITERIA.get("identical_class")(trial, metric)
+
+    found = audit(*world, metrics=["cos_grad", "dot_x"], criteria=["identical_class", only_inputs], k=3)
+    assert found["cos_grad", "identical_class"].mean >= found["dot_x", "identical_class"].mean
+    assert found.recommendation.metric == "dot_x"
+
+
+def test_a_failing_render_ends_no_audit(world) -> None:
+    found = audit(*world, metrics=["cos_x"], criteria=["identical_class"], render=broken, k=3)
+    assert whole(found, "cos_x")
+    assert set(found.pictures.values()) == {"(ValueError: my part is broken)"}
+
+
+def test_an_interruption_ends_an_audit(world) -> None:
+    def interrupted(trial, metric):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audit(*world, metrics=["cos_x"], criteria=[interrupted], k=3)
+
+
+# What cannot be afforded is left out before its work.
+
+
+class Slow:
+    """Features that take their time."""
+
+    __name__ = "slow"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.seen = seconds, 0
+
+    def __call__(self, model, batch):
+        self.seen += len(batch.labels)
+        time.sleep(self.seconds * len(batch.labels))
+        return inputs(model, batch)
+
+
+def slow_metric(seconds: float) -> Metric:
+    return Metric(Slow(seconds), cosine)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"afford": 0.01}, "far more than the 0.01 s that can be afforded"),
+        ({"within": 0.4}, "does not fit into the 0.4 s that the audit may take"),
+        ({"within": "0.4 s", "afford": 9.0}, "does not fit into the 0.4 s"),
+    ],
+)
+def test_what_takes_too_long_is_left_out_without_its_work(limits, reason, world) -> None:
+    metric = slow_metric(0.002)  # 45 instances: 0.09 s for the first case
+    found = audit(*world, metrics=[metric, "cos_x"], k=3, **limits)
+    slow, fast = found.metrics
+    ((kind, why),) = lacks(found, slow)
+    assert (kind, reason in why) == ("left out", True)
+    assert whole(found, fast)
+    whole_set = 45 * 8  # of eight rounds
+    assert metric.features.seen < whole_set
+    assert f"– left out: {slow}. " in str(found)
+    assert found.recommendation.metric in (fast, None)
+
+
+def test_what_takes_long_is_done_where_there_is_time(world) -> None:
+    metric = slow_metric(0.0005)
+    found = audit(*world, metrics=[metric, "cos_x"], criteria=["identical_class"], within=None, k=3)
+    assert all(whole(found, name) for name in found.metrics)
+
+
+def test_an_audit_that_may_take_no_time_ends_too(world, valid) -> None:
+    found = audit(*world, within=1e-9, k=3)
+    assert all(isinstance(each, Inapplicable) for each in found.judgement.outcomes.values())
+    assert str(found.recommendation) == "No metric has a result that could be afforded."
+    assert str(found).count("– left out:") == 1
+    valid.validate(found.to_dict())
+    assert "Left out: " in found.to_html()
+
+
+@pytest.mark.parametrize("given", ["soon", 0, -1, "10 parsecs", "", "nan", float("nan"), "0 min", "1e400"])
+def test_a_time_that_is_none_is_refused(given, world) -> None:
+    with pytest.raises(InputError, match="within is"):
+        audit(*world, within=given)
+
+
+@settings(max_examples=25)
+@given(st.floats(0.001, 1e6), st.sampled_from(["s", "min", "h", "d"]))
+def test_times_are_read_with_their_units(value, unit) -> None:
+    assert seconds_of(f"{value!r} {unit}") == pytest.approx(value * UNITS[unit])
+
+
+@pytest.mark.parametrize("metric", [HESSIAN, "dot_fisher", "cosine:gradient/lanczos"])
+def test_what_needs_too_much_memory_is_left_out_and_done_with_more(metric, world, tmp_path) -> None:
+    options = {"metrics": [metric, "cos_x"], "criteria": ["identical_class", "identical_instance"], "k": 3}
+    found = audit(*world, memory="20 KB", keep=tmp_path, **options)
+    large, small = found.metrics
+    ((kind, why),) = lacks(found, large)
+    assert kind == "left out"
+    assert "but the budget is 19.5 KiB" in why
+    assert whole(found, small)
+    assert large not in (tmp_path / "records.jsonl").read_text()
+    more = audit(*world, keep=tmp_path, **options)
+    assert whole(more, large)
+    assert more.to_json() == audit(*world, **options).to_json()
+
+
+def test_what_failed_is_tried_again(world, tmp_path) -> None:
+    def sometimes(trial, metric):
+        if not (tmp_path / "repaired").exists():
+            raise ValueError("not yet")
+        from precedents import CRITERIA
+
+        return CRITERIA.get("identical_class")(trial, metric)
+
+    options = {"metrics": ["cos_x"], "criteria": [sometimes], "k": 3, "keep": tmp_path / "kept"}
+    assert lacks(audit(*world, **options), "cos_x") == {("error", "ValueError: not yet")}
+    (tmp_path / "repaired").touch()
+    assert whole(audit(*world, **options), "cos_x")
+
+
+# Estimates, metric by metric.
+
+
+def test_an_estimate_says_what_each_metric_takes_and_what_is_left_out(world) -> None:
+    model, train, test = world
+    trial = Trial.of(model, train, test, memory="20 KB")
+    slow = slow_metric(0.002)
+    agenda = Agenda.of(trial, ["cos_x", slow, HESSIAN, "dot_x"], k=3)
+    found = estimate(agenda, Limits.of(within=0.5))
+    first, late, large, second = found.metrics
+    assert (first.without, second.without, late.without, large.without) == (None, None, "left out", "left out")
+    assert "does not fit into the 0.5 s" in late.reason
+    assert "but the budget is 19.5 KiB" in large.reason
+    assert late.seconds > 0.5 > found.seconds >= first.seconds > 0
+    assert [each.metric for each in found.metrics] == list(agenda.metrics)
+    assert str(found).startswith("about ")
+    assert "left out: Its work does not fit" in str(found)
+    assert slow.features.seen < 8 * 45
+
+
+def test_an_estimate_and_the_audit_leave_out_the_same(world) -> None:
+    model, train, test = world
+    metrics = ["cos_x", "cos_last", HESSIAN, "dot_fisher", "cos_grad"]
+    agenda = Agenda.of(Trial.of(model, train, test, memory="20 KB"), metrics, k=3)
+    found = audit(model, train, test, metrics=metrics, memory="20 KB", k=3)
+    expected = {each.metric: each.without for each in estimate(agenda, Limits.of()).metrics}
+    assert {name for name in found.metrics if expected[name] == "left out"} == {
+        name for name in found.metrics if lacks(found, name)
+    }
+
+
+def test_a_command_estimates_and_leaves_out(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "own_model.py").write_text(
+        "from conftest import blobs, mlp, trained\n"
+        "def factory():\n"
+        "    return trained(mlp, blobs(45, seed=1)), blobs(45, seed=1), blobs(12, seed=2)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    command = [
+        "audit",
+        "--target",
+        "own_model:factory",
+        "--metrics",
+        f"{HESSIAN},gc",
+        "--memory",
+        "20 KB",
+        "-q",
+    ]
+    assert main([*command, "--dry-run"]) == 0
+    assert "left out: " in capsys.readouterr().out
+    assert main([*command, "--dry-run", "--json"]) == 0
+    large, small = json.loads(capsys.readouterr().out)["metrics"]
+    assert (large["without"], small["without"]) == ("left out", None)
+    assert main(command) == 0
+    assert "– left out: cosine:gradient/hessian(kind=exact). " in capsys.readouterr().out
+    assert main([*command, "--within", "1e-9"]) == 0
+    assert "cos_grad. Its work does not fit" in capsys.readouterr().out
+    assert main([*command, "--within", "soon"]) == 2
+
+
+# Progress by work.
+
+
+@pytest.mark.parametrize("slower", [0.6, 1.0, 1.7])
+def test_the_time_left_is_right_within_a_factor_of_two(slower) -> None:
+    work = [0.002] * 30 + [0.02] * 5 + [0.1, 0.2, 0.4]
+    pace, said = Pace(len(work), work), []
+    for seconds in work:
+        for _ in range(4):
+            said.append((time.monotonic(), pace.left()))
+            time.sleep(seconds * slower / 4)
+        pace.advance()
+    over = time.monotonic()
+    rest = [(left, over - when) for when, left in said if over - when > 0.2 * slower]
+    assert len(rest) > 120
+    right = [true / 2.2 < left < 2.2 * true for left, true in rest]
+    assert sum(right) > 0.95 * len(right)  # other work on the machine may disturb a moment
+
+
+def test_what_nobody_expected_says_little_of_the_rest() -> None:
+    pace = Pace(3, [0.0, 0.001, 1.0])
+    for seconds in (0.2, 0.1):
+        time.sleep(seconds)
+        pace.advance()
+    assert pace.left() == pytest.approx(1.0, rel=0.2)
+
+
+def test_lines_say_the_time_that_is_left_by_work(monkeypatch) -> None:
+    monkeypatch.setattr(progress, "LONGEST", 0.02)
+    lines: list[str] = []
+    with told(lines.append):
+        for seconds in tracked([0.01] * 4 + [0.6], "work", patience=-1, work=[0.01] * 4 + [0.6]):
+            time.sleep(seconds)
+    left = [float(line.rpartition(", ")[2].removesuffix(" s left")) for line in lines]
+    assert left
+    assert all(0.3 < each < 1.3 for each in left)  # by pieces it would be 0.01 to 0.05
+
+
+def test_the_pieces_of_an_audit_take_what_is_expected(world, monkeypatch) -> None:
+    expected, taken = [], []
+
+    def noted(items, title, work=None):
+        expected.extend(work)
+        for item in items:
+            began = time.monotonic()
+            yield item
+            taken.append(time.monotonic() - began)
+
+    monkeypatch.setattr(sys.modules["precedents.audit.pieces"], "tracked", noted)
+    audit(*world, metrics=[slow_metric(0.003), "cos_x"], k=3)
+    assert len(expected) == len(taken)
+    assert sum(taken) / 2.5 < sum(expected) < 2.5 * sum(taken)
+    longest = sorted(range(len(taken)), key=taken.__getitem__)[-2:]
+    assert sum(expected[i] for i in longest) > 0.5 * sum(expected)
+
+
+# Long fits go on after a kill.
+
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import torch
+torch.set_num_threads(1)
+from conftest import blobs, mlp, trained
+from precedents import Classifier, Examples
+from precedents.curvature import ekfac, gauss_newton, gram, hessian, lanczos
+from precedents.runtime import checkpoint
+
+checkpoint.EVERY = checkpoint.LIGHT = 0.0
+gram.BLOCK_ROWS = gauss_newton.BLOCK_ROWS = 8
+hessian.PIECE_ROWS = 16
+train = Examples.of(blobs(45, seed=1))
+module = trained(mlp, blobs(45, seed=1))
+linear = trained(lambda: torch.nn.Linear(5, 3), blobs(45, seed=1))
+
+def model(module=module, memory=None):
+    return Classifier.of(module, train, memory=memory)
+
+def pairs():
+    found = lanczos.hessian_eigenpairs(model(), train, 10)
+    return [found.values, found.vectors]
+
+def eigenvalues():
+    own = model(memory="40 KB")
+    return [ekfac.corrected_eigenvalues(own, train, ekfac.kronecker_basis(own, train))]
+
+FITS = {
+    "Gram matrix": lambda: [gram.gradient_gram(model(memory="36 KB"), train)],
+    "exact Hessian": lambda: [hessian.exact_hessian(model(), train, 10)],
+    "Hessian of a linear model": lambda: [hessian.linear_hessian(model(linear), train, 10)],
+    "Gauss-Newton matrix": lambda: [gauss_newton.fisher_matrix(model(memory="40 KB"), train)],
+    "Gauss-Newton factor": lambda: [gauss_newton.fisher_factor(model(memory="40 KB"), train)],
+    "EK-FAC": eigenvalues,
+    "Lanczos": pairs,
+}
+steps = []
+def counted(self):
+    for step in iterate(self):
+        steps.append(step)
+        yield step
+iterate, checkpoint.Resumed.__iter__ = checkpoint.Resumed.__iter__, counted
+write = checkpoint.Resumed._write
+
+def run(fit, folder, of="one"):
+    steps.clear()
+    with checkpoint.kept_in(folder, of):
+        return fit(), len(steps)
+
+for name, fit in FITS.items():
+    expected, every = run(fit, None)
+    folder = Path(sys.argv[2]) / name
+    last = max(2, every - 2)
+    child = os.fork()
+    if not child:
+        written = []
+        def fatal(self, done):
+            write(self, done)
+            written.append(done)
+            if len(written) == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+        checkpoint.Resumed._write = fatal
+        run(fit, folder)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    kept = sorted(path.name for path in (folder / "partial").iterdir())
+    other, again = run(fit, folder, of="another")
+    resumed, left = run(fit, folder)
+    print(json.dumps({
+        "fit": name, "signal": os.WTERMSIG(status), "kept": len(kept), "steps": every, "left": left,
+        "again": again, "same": all(map(torch.equal, expected, resumed)),
+        "other": all(map(torch.equal, expected, other)),
+    }), flush=True)
+"""
+FITS = [
+    "Gram matrix",
+    "exact Hessian",
+    "Hessian of a linear model",
+    "Gauss-Newton matrix",
+    "Gauss-Newton factor",
+    "EK-FAC",
+    "Lanczos",
+]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory) -> dict[str, dict]:
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, "-c", KILLED, str(FOLDER), str(folder)]
+    environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return {each["fit"]: each for each in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_a_killed_fit_goes_on_where_it_was(fit, killed) -> None:
+    found = killed[fit]
+    assert found["signal"] == signal.SIGKILL
+    assert found["kept"] >= 1
+    assert 0 < found["left"] < found["steps"] / 2
+    assert found["same"]
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_what_is_kept_of_something_else_is_not_taken(fit, killed) -> None:
+    assert killed[fit]["again"] == killed[fit]["steps"]
+    assert killed[fit]["other"]
+
+
+AUDITED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from precedents.runtime import checkpoint
+checkpoint.EVERY = checkpoint.LIGHT = 0.0
+from promises.test_ending import audited
+print("ready", flush=True)
+audited(sys.argv[2])
+"""
+
+
+def audited(folder=None) -> Audit:
+    train, test = blobs(45, seed=1), blobs(12, seed=2)
+    return audit(trained(mlp, train), train, test, metrics=["dot_if", "dot_fisher"], k=3, keep=folder)
+
+
+def test_an_audit_killed_in_a_fit_ends_with_the_same_bytes(tmp_path) -> None:
+    command = [sys.executable, "-c", AUDITED, str(FOLDER), str(tmp_path)]
+    environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": ""}
+    for count in (1, 2):  # in the fit of the trained model, and of a random one
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+            assert process.stdout.readline().strip() == b"ready"
+            limit = time.monotonic() + 60
+            while time.monotonic() < limit and process.poll() is None:
+                if len(list(tmp_path.glob("partial/[0-9a-f]*"))) >= count:
+                    break
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert list(tmp_path.glob("partial/*"))
+    assert audited(tmp_path).to_json() == audited().to_json()
+    assert not (tmp_path / "partial").exists()
+
+
+@pytest.mark.parametrize("damage", ["manifest.json", "sums.safetensors", "both"])
+def test_damaged_sums_are_not_taken(damage, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("precedents.runtime.checkpoint.EVERY", 0.0)
+
+    def summed() -> tuple[float, int]:
+        total, steps = torch.zeros(4), 0
+        for step in Resumed(range(5), lambda: "sum", InPlace({"total": total})):
+            total += step
+            steps += 1
+        return float(total[0]), steps
+
+    with kept_in(tmp_path):
+        assert summed() == (10.0, 5)
+        assert summed() == (10.0, 0)
+        for path in tmp_path.glob("partial/*/*"):
+            if damage in (path.name, "both"):
+                content = bytearray(path.read_bytes())
+                content[-3] ^= 1
+                path.write_bytes(bytes(content))
+        assert summed() == (10.0, 5)
+
+
+def test_a_full_disk_ends_no_fit(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("precedents.runtime.checkpoint.EVERY", 0.0)
+    (tmp_path / "partial").write_text("a file where a folder should be")
+    total = torch.zeros(1)
+
+    def summed() -> None:
+        for step in Resumed(range(5), lambda: "sum", InPlace({"total": total})):
+            total.add_(step)
+
+    with kept_in(tmp_path), pytest.warns(UserWarning, match="Partial sums cannot be kept"):
+        summed()
+    assert float(total) == 10
