@@ -59,7 +59,7 @@ def facts_of(trial: Trial, name: str) -> dict[str, str]:
 
 
 def settings_of(agenda: Agenda, hidden: Sequence[str] | None) -> dict[str, Any]:
-    """What else the numbers depend on; functions are known by their presence alone.
+    """What else the numbers depend on, in words; what functions do is compared elsewhere, see `kept`.
 
     `hidden` are the hidden layers that the user named, none if they were found.
     """

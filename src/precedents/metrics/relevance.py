@@ -66,6 +66,7 @@ class Relevance:
 
         `again` says that there will be another such question, so that what was computed is worth keeping.
         """
+        self.workspace.train.unchanged()
         return self.inverse.kernels(Question(self.vectors, cases, again))
 
     def scores(self, cases: Examples) -> Tensor:
@@ -97,7 +98,8 @@ class Relevance:
 
     def ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths."""
-        k, inverse = checked_k(k, len(self.workspace.subject.train)), self.inverse
+        self.workspace.train.unchanged()
+        k, inverse = checked_k(k, len(self.workspace.train)), self.inverse
         every, squares = [], list[Tensor]()
         for group in self.vectors.groups(cases):
             squares.clear()
