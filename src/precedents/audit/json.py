@@ -80,7 +80,7 @@ def plain_outcome(outcome: Result | Inapplicable) -> dict[str, Any]:
 def read_outcome(value: Mapping[str, Any]) -> Result | Inapplicable:
     """The result that `plain_outcome` wrote, or the reason why there is none."""
     if "reason" in value:
-        return Inapplicable(value["reason"])
+        return read_lack(value)
     return Result(
         criterion=value["criterion"],
         values=torch.tensor(value["values"], dtype=torch.double),
@@ -92,10 +92,15 @@ def read_outcome(value: Mapping[str, Any]) -> Result | Inapplicable:
     )
 
 
+def read_lack(value: Mapping[str, Any]) -> Inapplicable:
+    """The reason why there is no result, and of which kind it is; older audits do not say the kind."""
+    return Inapplicable(value["reason"], value.get("kind", "not applicable"))
+
+
 def read_profile(value: Mapping[str, Any]) -> Profile | Inapplicable:
     """The profile, or the reason why there is none."""
     if "reason" in value:
-        return Inapplicable(value["reason"])
+        return read_lack(value)
     return Profile(
         kernel=value["kernel"],
         label_agreement=value["label_agreement"],

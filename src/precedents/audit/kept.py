@@ -1,8 +1,9 @@
-"""Kept work of an audit: what it is known by, so that nothing of another model, data or function is taken for it.
+"""Kept work of an audit: what it is known by, so that nothing of another model, data or function is taken for
+it.
 
-The model, its loss, `vectorise` and random models are known by what they make of the training set and of the cases;
-`retrain`, which is dear, by its code, and where that differs, by the model that it trains; criteria, feature maps
-and other parts that a user wrote, by their code.
+The model, its loss, `vectorise` and random models are known by what they make of the training set and of the
+cases; `retrain`, which is dear, by its code, and where that differs, by the model that it trains; criteria,
+feature maps and other parts that a user wrote, by their code.
 """
 
 from collections.abc import Iterator, Mapping
@@ -146,7 +147,8 @@ def _behaviour(agenda: Agenda) -> Behaviour:
     for each in agenda.criteria.values():
         if isinstance(each, ModelRandomization):
             random = trial.randomized(each.seed, "shared").workspace.classifier
-            found[f"the random model of seed {each.seed}, so pass the same fresh"] = logits(random, workspace.train)
+            name = f"the random model of seed {each.seed}, so pass the same fresh"
+            found[name] = logits(random, workspace.train)
     return found
 
 

@@ -1,11 +1,12 @@
 """Ledger: finished pieces of work in a folder, so that what was killed goes on where it stopped.
 
-manifest.json         what the work is of: a format number, fingerprints, settings; written last of the first three
-behaviour.safetensors what the model and the functions beside it make of the training set, see `behaviour`
-records.jsonl         one line {"piece": [names], "value": anything} for each finished piece, only ever appended
+behaviour.safetensors  what the model and the functions beside it make of the training set; written first
+manifest.json          what the work is of: a format number, fingerprints, settings
+records.jsonl          one line {"piece": [names], "value": anything} for each finished piece, only appended
 
-All have checksums. A last line that a kill cut short has no end; it is dropped, and its piece is done again. One
-process at a time works in a folder; another one is told.
+All have checksums. A last line that a kill cut short has no end; it is dropped, and its piece is done again.
+What was left out, or failed, is not recorded: other limits, or a repaired part, try again.
+One process at a time works in a folder; another one is told.
 """
 
 import json
@@ -29,6 +30,7 @@ MANIFEST, RECORDS, BEHAVIOUR = "manifest.json", "records.jsonl", "behaviour.safe
 LOCK = ".lock"  # who works in the folder has it; it stays there, empty
 WITNESS = "behaviour"  # the first word of pieces that are what functions gave
 INSTEAD = "Pass another folder as keep, or delete this one."
+PASSING = ("left out", "error")  # kinds of reasons that another try may not have
 
 
 class Ledger:
@@ -48,26 +50,26 @@ class Ledger:
         self.log: Log | None = None
         self.within = within
         self._lock: int | None = None
-        if folder is not None:
-            self.folder = Path(folder)
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is not None:
             self._lock = _entered(self.folder)
             try:
-                self._open(_plain({"format": FORMAT, **manifest}), behaviour or {})
+                self._open(self.folder, _plain({"format": FORMAT, **manifest}), behaviour or {})
             except BaseException:
                 self.close()
                 raise
 
-    def _open(self, manifest: dict[str, Any], behaviour: Behaviour) -> None:
-        _begun(self.folder, manifest, behaviour)
-        found = read_manifest(self.folder)
+    def _open(self, folder: Path, manifest: dict[str, Any], behaviour: Behaviour) -> None:
+        _begun(folder, manifest, behaviour)
+        found = read_manifest(folder)
         files = found.pop("files", {})
         differing = [name for name in {**manifest, **found} if found.get(name) != manifest.get(name)]
         told = [f"{name} ({found.get(name)!r}, not {manifest.get(name)!r})" for name in differing]
         if not told and files:
-            told = list(differences(_read(self.folder, files), behaviour, self.within))
+            told = list(differences(_read(folder, files), behaviour, self.within))
         if told:
-            raise StaleError(f"{self.folder} holds an audit that differs in: {', '.join(told)}. {INSTEAD}")
-        self.log = Log(self.folder / RECORDS, INSTEAD)
+            raise StaleError(f"{folder} holds an audit that differs in: {', '.join(told)}. {INSTEAD}")
+        self.log = Log(folder / RECORDS, INSTEAD)
         self.log.mend()
         self.values = dict(self.log.read(lambda record: (tuple(record["piece"]), record["value"])))
 
@@ -84,13 +86,18 @@ class Ledger:
             self._lock = None
 
     def once(self, piece: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """The plain value of a piece, recorded when it is made."""
+        """The plain value of a piece, recorded when it is made, unless another try may give another."""
         if piece not in self.values:
             record = _plain({"piece": piece, "value": make()})
-            if self.log is not None:
+            if self.log is not None and not _passing(record["value"]):
                 self.log.append(record)
             self.values[piece] = record["value"]
         return self.values[piece]
+
+    @property
+    def lasting(self) -> bool:
+        """Whether no value is one that another try may not have."""
+        return not any(map(_passing, self.values.values()))
 
     def witness(self, name: str, rows: Tensor) -> None:
         """Records what a function of the user gave, or refuses it if it gave something else before."""
@@ -98,6 +105,10 @@ class Ledger:
         if self.log is not None:
             for told in differences({name: rows.new_tensor(then)}, {name: rows}, self.within):
                 raise StaleError(f"{self.folder} holds an audit that differs in: what {told} gives. {INSTEAD}")
+
+
+def _passing(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("kind") in PASSING
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -128,7 +139,9 @@ def _entered(folder: Path) -> int:
         raise InputError(f"keep is {folder}, which is no folder and cannot become one: {error}.") from error
     if not taken(file, wait=False):
         os.close(file)
-        raise StoreError(f"Another audit is at work in {folder}. Wait until it ends, or pass another folder as keep.")
+        raise StoreError(
+            f"Another audit is at work in {folder}. Wait until it ends, or pass another folder as keep."
+        )
     return file
 
 

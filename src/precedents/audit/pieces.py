@@ -34,14 +34,15 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, afford: float | None) 
         ledger.once(piece, work)
     judgement, profiles = _judgement(agenda, ledger.values), _profiles(agenda, ledger.values)
     selecting = {name: own for name, own in agenda.metrics.items() if isinstance(profiles[name], Profile)}
-    agreed = ledger.once(("agreement",), lambda: plain_agreement(agreement(trial, selecting, agenda.k)))
+    agreed = partial(_agreement, trial, selecting, agenda.k)
+    found = ledger.once(("agreement",), agreed) if ledger.lasting else agreed()
     costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
     return Audit(
         scope=scope,
         judgement=judgement,
         profiles=profiles,
-        norms={kernel: ledger.values["norms", kernel] for kernel in agenda.kernels},
-        agreement=read_agreement(agreed),
+        norms={kernel: _norms_of(ledger.values["norms", kernel]) for kernel in agenda.kernels},
+        agreement=read_agreement(found),
         duplicates=duplicates(trial),
         examples=cases,
         recommendation=recommend(judgement, profiles, costs, afford),
@@ -75,13 +76,22 @@ def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict
     return asdict(made) | {"seconds": elapsed(lambda: relevance.top(one, k), times=1)}
 
 
-def _norms(trial: Trial, metric: Metric) -> list[float]:
+def _norms(trial: Trial, metric: Metric) -> list[float] | dict[str, Any]:
     made = attempted(lambda: norms(trial, metric))
-    return [] if isinstance(made, Inapplicable) else made
+    return asdict(made) if isinstance(made, Inapplicable) else made
+
+
+def _norms_of(value: Any) -> Sequence[float]:
+    """None where there is a reason in their place."""
+    return value if isinstance(value, list) else []
 
 
 def _outcome(criterion: Criterion, trial: Trial, metric: Metric) -> dict[str, Any]:
     return plain_outcome(outcome(criterion, trial, metric))
+
+
+def _agreement(trial: Trial, metrics: Mapping[str, Metric], k: int) -> dict[str, Any]:
+    return plain_agreement(agreement(trial, metrics, k))
 
 
 def _judgement(agenda: Agenda, values: Mapping[tuple[str, ...], Any]) -> Judgement:

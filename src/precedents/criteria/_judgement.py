@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from precedents import criteria as criterion_files
 from precedents.criteria._criterion import Criterion, Judge, Unlisted
@@ -24,12 +24,18 @@ T = TypeVar("T")
 
 CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
 
+Lack = Literal["not applicable", "left out", "error"]
+
 
 @dataclass(frozen=True)
 class Inapplicable:
-    """The place of a result that there is none of, with the reason why."""
+    """The place of a result that there is none of, with the reason why.
+
+    It has no meaning here (not applicable), cannot be afforded (left out), or a part of it failed (error).
+    """
 
     reason: str
+    kind: Lack = "not applicable"
 
 
 @dataclass(frozen=True)
@@ -124,8 +130,10 @@ def attempted(work: Callable[[], T]) -> T | Inapplicable:
     """What `work` gives; or the reason why it has no meaning here, does not fit, or breaks down."""
     try:
         return work()
-    except (NotApplicable, NumericalError, BudgetError) as reason:
+    except (NotApplicable, NumericalError) as reason:
         return Inapplicable(str(reason))
+    except BudgetError as reason:
+        return Inapplicable(str(reason), "left out")
 
 
 def _entry(outcome: Result | Inapplicable) -> Entry:

@@ -1,9 +1,9 @@
 """Watch: tensors and arrays that a user gave are still what they were when they were read at first.
 
-Of every row a number is kept that differs when one of its values does (a sum by odd random weights, modulo 2^64,
-which any single change changes). A row is compared whenever it is read. Before an answer from what was computed of
-the rows, they are compared as far as that is quick: all of a set up to `QUICK` bytes, evenly spaced ones of a
-larger set; and torch's count of changes in place is, of any.
+Of every row a number is kept that differs when one of its values does (a sum by odd random weights, modulo
+2^64, which any single change changes). A row is compared whenever it is read. Before an answer from what was
+computed of the rows, they are compared as far as that is quick: all of a set up to `QUICK` bytes, evenly
+spaced ones of a larger set; and torch's count of changes in place is, of any.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from precedents.data.inputs import Inputs, leaves, mapped, tensors
-from precedents.errors import InputError
+from precedents.errors import StaleError
 
 QUICK = 2**24  # bytes that are compared before an answer
-FIRST = 2**28  # bytes that are read at first; of a larger set, evenly spaced rows, and others when they are needed
+FIRST = 2**28  # bytes that are read at first; of a larger set evenly spaced rows, and others when they are read
 PIECE = 2**22  # bytes at a time
 SEED = 11
 
@@ -54,7 +54,9 @@ class Watch:
     def unchanged(self, whole: bool = False) -> None:
         """Refuses inputs and labels that are not what they were; `whole` compares all that there is."""
         if self.labels is not None and self.first is not None:
-            places = (self.labels != self.first).reshape(len(self.first), -1).any(dim=1).nonzero().flatten().tolist()
+            places = (
+                (self.labels != self.first).reshape(len(self.first), -1).any(dim=1).nonzero().flatten().tolist()
+            )
             if places:
                 raise self._changed("label", places)
         touched = list(_versions(self.inputs)) != self.versions
@@ -85,12 +87,12 @@ class Watch:
     def _row_bytes(self) -> int:
         return max(1, sum(leaf.numel() * leaf.element_size() for leaf in leaves(self.inputs)) // len(self.rows))
 
-    def _changed(self, kind: str, places: list[int]) -> InputError:
+    def _changed(self, kind: str, places: list[int]) -> StaleError:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        return InputError(
-            f"{kind.capitalize()} {places[0]}{more} of the {self.what} has changed since it was read at first, so "
-            "that what was computed of it is of other data. Make a new Explainer (or trial) of the changed data, "
-            "or pass copies: x.clone(), y.clone()."
+        return StaleError(
+            f"{kind.capitalize()} {places[0]}{more} of the {self.what} has changed since it was read at first, "
+            "so what was computed is of other data. Make a new Explainer (or trial) of the changed data, or "
+            "pass copies that nobody changes: x.clone(), y.clone()."
         )
 
 

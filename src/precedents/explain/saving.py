@@ -1,8 +1,8 @@
 """A fitted relevance in a folder, so that a question about a case is answered without fitting it again.
 
 explainer.json     format, versions, metric, fingerprints of the model, what is kept, checksums of all files
-train.safetensors  the labels of the training set, eight bytes for each row that differ when it differs, and what
-                   the model, its loss and its vectors make of it
+train.safetensors  the labels of the training set, eight bytes for each row that differ when it differs, and
+                   what the model, its loss and its vectors make of it
 0000.safetensors   the tensors of one value, or of one block of the training set; and so on
 
 What is kept is declared: the fitted inverse, and its `holdings`, which its kernels read (the vectors of the
@@ -281,7 +281,7 @@ def _manifest(folder: Path) -> Manifest:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What tells a folder from one that takes its place: its first file has the same number as long as it is."""
+    """What tells a folder from one that takes its place: the number of a file, and when it was written."""
     try:
         found = (folder / MANIFEST).stat()
     except OSError:
@@ -322,7 +322,15 @@ def _damage(folder: Path) -> Iterator[None]:
         yield
     except FormatError as error:
         raise FormatError(f"{error} {_again(folder)}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, ImportError, RecursionError, RuntimeError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ImportError,
+        RecursionError,
+        RuntimeError,
+    ) as error:
         raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from error
 
 

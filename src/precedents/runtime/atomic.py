@@ -1,10 +1,10 @@
 """Files and folders that are there whole or not at all, whoever is killed and whoever else writes them.
 
-What is written stands beside its place under a name `.NAME.PID-NUMBER.new` until it is complete and on the disk.
-A folder changes places with the one that it replaces in one step where the system can do that (Linux: renameat2);
-elsewhere the old one is moved out of the way first, and is put back by the next writer if a kill came between the
-two steps. Leftovers of killed processes are swept by the next writer of the same place: who is at work holds a
-lock on what it writes, so no other's work is taken for a leftover.
+What is written stands beside its place under a name `.NAME.PID-NUMBER.new` until it is complete and on the
+disk. A folder changes places with the one that it replaces in one step where the system can do that (Linux:
+renameat2); elsewhere the old one is moved out of the way first, and is put back by the next writer if a kill
+came between the two steps. Leftovers of killed processes are swept by the next writer of the same place: who
+is at work holds a lock on what it writes, so no other's work is taken for a leftover.
 """
 
 import ctypes
@@ -135,7 +135,8 @@ def exchanged(one: Path, other: Path) -> bool:
 def sweep(path: Path) -> None:
     """Removes what killed writers of this place have left beside it; whoever is at work is let alone.
 
-    A folder that was moved out of the way is put back if nothing has taken its place. Call it with the parent locked.
+    A folder that was moved out of the way is put back if nothing has taken its place. Call it with the parent
+    locked.
     """
     ours = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-\d+\.(new|old)")
     with suppress(OSError):
@@ -179,4 +180,3 @@ def settled(path: Path) -> None:
 
 def _beside(path: Path, state: str) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{next(NUMBERS)}.{state}")
-

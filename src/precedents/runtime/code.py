@@ -1,14 +1,14 @@
-"""Code marks: a text that differs when a function's code does, or what it has at hand: closure, defaults, globals.
+"""Code marks: a text that differs when a function's code does, or what it has at hand: closure, defaults,
+globals.
 
-For functions whose values are too dear to be compared (a training). The same text does not prove that two functions
-do the same, as when one reads a file; another text does not prove that they do not.
+For functions whose values are too dear to be compared (a training). The same text does not prove that two
+functions do the same, as when one reads a file; another text does not prove that they do not.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from inspect import isclass
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -46,46 +46,41 @@ def _texts(value: Any, depth: int, seen: set[int]) -> Iterator[bytes]:
 def _parts(value: Any) -> Iterator[Any]:
     """What a value is made of, as far as it matters here."""
     yield type(value).__name__
-    if isinstance(value, FunctionType):
-        yield from _function(value)
-    elif isinstance(value, CodeType):
-        yield from (value.co_code, value.co_names, value.co_consts)
-    elif isinstance(value, MethodType):
-        yield from (value.__func__, value.__self__)
-    elif isinstance(value, partial):
-        yield from (value.func, value.args, value.keywords)
-    elif isinstance(value, (Tensor, np.ndarray)):
-        array = value.detach().cpu().contiguous().float().numpy() if isinstance(value, Tensor) else value
-        yield blake2b(np.ascontiguousarray(array), digest_size=16).digest()
-    elif isinstance(value, nn.Module):
-        yield from (str(value), dict(value.state_dict()), type(value))
-    elif isinstance(value, Mapping):
-        yield from (part for pair in value.items() for part in pair)
-    elif isinstance(value, (tuple, list)):
-        yield from value
-    elif isinstance(value, (set, frozenset)):
-        yield from sorted(map(repr, value))
-    elif isclass(value):
-        yield value.__qualname__
-        yield from (part for part in vars(value).values() if is_foreign(value) and isinstance(part, FunctionType))
-    elif is_foreign(value):
+    for kinds, parts in PARTS:
+        if isinstance(value, kinds):
+            yield from parts(value)
+            return
+    every = vars(value) if hasattr(value, "__dict__") else {}
+    if is_foreign(value):
         yield type(value)
-        yield from (part for pair in sorted(getattr(value, "__dict__", {}).items()) for part in pair)
+        yield from _named(every)
     else:
-        plain = {name: part for name, part in getattr(value, "__dict__", {}).items() if _is_plain(part)}
-        yield from (part for pair in sorted(plain.items()) for part in pair)
+        yield from _named({name: part for name, part in every.items() if _is_plain(part)})
+
+
+def _named(values: Mapping[str, Any]) -> Iterator[Any]:
+    yield from (part for pair in sorted(values.items(), key=lambda pair: str(pair[0])) for part in pair)
+
+
+def _bytes(value: Any) -> Iterator[bytes]:
+    array = value.detach().cpu().float().numpy() if isinstance(value, Tensor) else value
+    yield blake2b(array.tobytes(), digest_size=16).digest()
+
+
+def _methods(kind: type) -> Iterator[Any]:
+    yield kind.__qualname__
+    if is_foreign(kind):
+        yield from (part for part in vars(kind).values() if isinstance(part, FunctionType))
 
 
 def _function(function: FunctionType) -> Iterator[Any]:
-    """Code, defaults, closure, and of the globals that it names plain values and functions of its own module."""
+    """Code, defaults, closure, and of the globals that it names plain values and functions of its own
+    module.
+    """
     yield function.__qualname__
     code = function.__code__
     yield from (code, function.__defaults__, function.__kwdefaults__)
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # not filled yet
-            yield None
+    yield from (cell.cell_contents for cell in function.__closure__ or () if cell != CellType())
     for name in code.co_names:
         found = function.__globals__.get(name)
         if _is_plain(found) or (isinstance(found, FunctionType) and found.__module__ == function.__module__):
@@ -94,3 +89,17 @@ def _function(function: FunctionType) -> Iterator[Any]:
 
 def _is_plain(value: Any) -> bool:
     return isinstance(value, (bool, int, float, str, tuple)) or hasattr(value, "__dataclass_fields__")
+
+
+PARTS: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
+    (FunctionType, _function),
+    (CodeType, lambda code: (code.co_code, code.co_names, code.co_consts)),
+    (MethodType, lambda method: (method.__func__, method.__self__)),
+    (partial, lambda made: (made.func, made.args, made.keywords)),
+    ((Tensor, np.ndarray), _bytes),
+    (nn.Module, lambda module: (str(module), dict(module.state_dict()), type(module))),
+    (Mapping, _named),
+    ((tuple, list), iter),
+    ((set, frozenset), lambda values: sorted(map(repr, values))),
+    (type, _methods),
+)

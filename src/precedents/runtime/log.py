@@ -1,8 +1,8 @@
 """Append-only log: a file of JSON lines (JSONL), one record each with its checksum, that survives kills.
 
-Several processes may append to one file: each has it to itself while it adds a record, which is on the disk before
-the call returns. A line that a full disk cut short is taken back. A last line that a kill cut short has no end: it
-is not read, and is cut off before the next one, so that its piece of work is done again.
+Several processes may append to one file: each has it to itself while it adds a record, which is on the disk
+before the call returns. A line that a full disk cut short is taken back. A last line that a kill cut short
+has no end: it is not read, and is cut off before the next one, so that its piece of work is done again.
 """
 
 import json
@@ -26,8 +26,8 @@ Separators = tuple[str, str]
 class Log:
     """The records of a file, which need not be there yet.
 
-    `advice` says what to do about a damaged line; `separators` are those of JSON. With `strict`, every line has a
-    checksum; otherwise lines are read that were written before there were any.
+    `advice` says what to do about a damaged line; `separators` are those of JSON. With `strict`, every line
+    has a checksum; otherwise lines are read that were written before there were any.
     """
 
     path: Path
@@ -59,8 +59,8 @@ class Log:
     def read(self, understood: Callable[[dict[str, Any]], T], start: int = 1) -> Iterator[T]:
         """What `understood` makes of each record from line `start` on; without a file there are none.
 
-        A line that is no JSON object or has another checksum is damaged, and so is one that `understood` refuses
-        by a KeyError, a TypeError or a ValueError.
+        A line that is no JSON object or has another checksum is damaged, and so is one that `understood`
+        refuses by a KeyError, a TypeError or a ValueError.
         """
         for number, line in enumerate(self._whole().split(b"\n")[:-1][start - 1 :], start):
             try:

@@ -12,6 +12,8 @@ from typing import Any
 from zlib import crc32
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from precedents.errors import FormatError, StoreError
@@ -92,6 +94,37 @@ def _tensor(body: Tensor, entry: Mapping[str, Any]) -> Tensor:
     return body[start:stop].view(dtype).reshape(entry["shape"])
 
 
+def sealed_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """One file of safetensors with a checksum of everything in it."""
+    held = {name: value.detach().contiguous().clone() for name, value in tensors.items()}
+    return save(held, {"checksum": f"{_checksum(held):08x}"})
+
+
+def unsealed_tensors(path: Path, advice: str) -> dict[str, Tensor]:
+    """The tensors of such a file; a damaged one is refused, with what to do. Older ones have no checksum."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
+            known = file.metadata()
+    except (OSError, SafetensorError) as error:
+        raise FormatError(f"{path} cannot be read: {error}. {advice}") from error
+    if known is not None and known.get("checksum") != f"{_checksum(tensors):08x}":
+        raise FormatError(f"{path} is damaged: its checksum differs. {advice}")
+    return {name: value.clone() for name, value in tensors.items()}  # not of the file any more
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> int:
+    total = 0
+    for name, value in sorted(tensors.items()):
+        total = crc32(f"{name} {value.dtype} {list(value.shape)}".encode(), total)
+        total = crc32(value.contiguous().reshape(-1).view(torch.uint8).numpy().data, total)
+    return total
+
+
+def _content(values: Tensor) -> memoryview:
+    return values.numpy().data
+
+
 def _save(tensors: Mapping[str, Tensor], path: Path) -> tuple[int, int]:
     """A file of safetensors: the length of a header, the header, and the tensors one after the other.
 
@@ -116,7 +149,8 @@ def _save(tensors: Mapping[str, Tensor], path: Path) -> tuple[int, int]:
     text += b" " * (-(WORD + len(text)) % ALIGNED)
     checksum = size = 0
     with path.open("wb") as file:
-        for content in (len(text).to_bytes(WORD, "little") + text, *(part.numpy().data for part in parts)):
+        begun: list[bytes | memoryview] = [len(text).to_bytes(WORD, "little") + text]
+        for content in (*begun, *map(_content, parts)):
             file.write(content)
             checksum, size = crc32(content, checksum), size + len(content)
     return size, checksum
