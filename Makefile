@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BROWSER := $(VENV)/browser
 
-.PHONY: demo test lint docs bench reproduction setup clean
+.PHONY: demo test lint docs bench kills reproduction setup clean
 
 demo: $(READY)
 	$(BIN)/precedents demo demo --force
@@ -28,6 +28,10 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.speed --out benchmarks/results --curvature --mobilenet-fisher
 	$(BIN)/python -m benchmarks.growth --out benchmarks/results
 	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
+
+# 50 random kills each of audit, save, train and reproduction: minutes. COUNT=N for another number.
+kills: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.kills --count $(or $(COUNT),50)
 
 # The paper's evaluation: hours to days; stopped, it goes on. DATA=FOLDER where the files are, or they are downloaded.
 reproduction: $(READY)

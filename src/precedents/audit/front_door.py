@@ -7,7 +7,7 @@ from typing import Any
 from precedents.adapters._subject import Subject
 from precedents.audit.agenda import Agenda
 from precedents.audit.audit import Audit
-from precedents.audit.kept import opened, pinned, witnessed
+from precedents.audit.kept import curvature_of, opened, pinned, witnessed
 from precedents.audit.pieces import audited
 from precedents.audit.scope import Scope, facts_of, manifest, settings_of, told
 from precedents.classifier.classifier import Vectorise
@@ -82,6 +82,6 @@ def audit(
     pinned(trial, keep)
     agenda = Agenda.of(trial, metrics, criteria, k)
     facts, settings = facts_of(trial, name or subject.name), settings_of(agenda, hidden)
-    scope = Scope.of(agenda, facts | told(settings))
+    scope = Scope.of(agenda, facts | told(settings) | curvature_of(agenda))
     with opened(agenda, keep, manifest(facts, settings)) as ledger:
         return audited(witnessed(agenda, ledger), scope, ledger, afford)

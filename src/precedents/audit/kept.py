@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from precedents.adapters._find import adapter_of
 from precedents.adapters._subject import Subject
 from precedents.audit.agenda import Agenda
+from precedents.audit.audit import NO_ROOM
 from precedents.audit.ledger import MANIFEST, WITNESS, Ledger, read_manifest
-from precedents.classifier.behaviour import Behaviour, behaviour, sketched, tolerance
-from precedents.classifier.classifier import Classifier
+from precedents.classifier.behaviour import Behaviour, behaviour, logits, tolerance
 from precedents.criteria._criterion import Unlisted
 from precedents.criteria._trial import Retrain, Trial
 from precedents.criteria.model_randomization import ModelRandomization
@@ -27,7 +26,7 @@ from precedents.data.examples import Examples
 from precedents.errors import NotApplicable, PrecedentsError
 from precedents.metrics.features.inputs import inputs
 from precedents.metrics.metric import Metric
-from precedents.metrics.preconditioners.hessian import CURVATURE
+from precedents.metrics.preconditioners.hessian import CURVATURE, NAMES, InverseHessian
 from precedents.runtime.code import code_mark, is_foreign
 
 RETRAIN = "retrain, seed "
@@ -40,6 +39,20 @@ def settled(metric: Metric, trial: Trial) -> str:
         return str(trial.relevance(metric).metric)
     except PrecedentsError:  # it has none here
         return str(metric)
+
+
+def curvature_of(agenda: Agenda) -> dict[str, str]:
+    """A fact in words: what the Hessian is here, and what the memory had no room for; none without one."""
+    trial = agenda.trial
+    for metric in agenda.metrics.values():
+        recipe = metric.preconditioner
+        if isinstance(recipe, InverseHessian) and recipe.kind == "auto":
+            try:
+                kind, lacking = NAMES[recipe.chosen(trial.workspace)], recipe.instead_of(trial.workspace)
+            except PrecedentsError:  # it has none here
+                return {}
+            return {"curvature": kind if lacking is None else f"{kind}, {NO_ROOM} {lacking}"}
+    return {}
 
 
 def pinned(trial: Trial, keep: str | Path | None) -> None:
@@ -150,9 +163,3 @@ def _behaviour(agenda: Agenda) -> Behaviour:
             name = f"the random model of seed {each.seed}, so pass the same fresh"
             found[name] = logits(random, workspace.train)
     return found
-
-
-@torch.no_grad()
-def logits(model: Classifier, examples: Examples) -> Tensor:
-    """A sketch of the logits of all instances."""
-    return torch.cat([sketched(model.logits(batch.inputs)) for batch in examples.batches(model.at_once)])

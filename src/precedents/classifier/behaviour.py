@@ -38,6 +38,12 @@ def behaviour(model: Classifier, train: Examples, *, seen: bool) -> Behaviour:
     return {name: torch.cat(rows) for name, rows in parts.items()}
 
 
+@torch.no_grad()
+def logits(model: Classifier, examples: Examples) -> Tensor:
+    """A sketch of the logits of all instances."""
+    return torch.cat([sketched(model.logits(batch.inputs)) for batch in examples.batches(model.at_once)])
+
+
 def sketched(rows: Tensor) -> Tensor:
     """Rows [b, d] as they are if they are short, or else as their products with a few random directions."""
     rows = rows.double().cpu().nan_to_num(0.0, 0.0, 0.0)

@@ -142,6 +142,7 @@ class Explainer:
             originals=_originals(cases, train, indices),
             spread=self._spread,
             given=labels is not None,
+            curvature=self.relevance.curvature,
         )
 
     @cached_property

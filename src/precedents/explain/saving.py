@@ -31,6 +31,7 @@ from precedents.data.examples import Examples, fingerprint
 from precedents.errors import BudgetError, FormatError, InputError, StaleError, StoreError
 from precedents.gradients.rows import Rows
 from precedents.metrics.features.inputs import inputs
+from precedents.metrics.preconditioners.hessian import CURVATURE, HessianKind
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Holding, Vectors
 from precedents.runtime.atomic import recovered, whole, written_to
@@ -60,7 +61,7 @@ class Manifest:
     sample: Item | None  # the vector of one instance
     holdings: Mapping[str, Sequence[Item]]  # what questions read of the training set, by the name of its slot
     files: dict[str, dict[str, Any]]
-    curvature: str  # the kind that was fitted, which the memory may have decided
+    curvature: HessianKind | None  # the kind that was chosen, which the memory may have decided
     version: str = __version__
     torch: str = str(torch.__version__)
     format: int = FORMAT
@@ -83,7 +84,7 @@ def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> N
             sample=_item(_sample(vectors), known, files),
             holdings={each.slot.name: _items(each, known, files) for each in inverse.holdings(vectors)},
             files=files.known,
-            curvature=inverse.description.kind,
+            curvature=workspace.cache.get(CURVATURE),
         )
         files.write(_marks(workspace.train) | _behaviour(relevance), TRAIN)
         workspace.train.unchanged(whole=True)
@@ -148,6 +149,8 @@ class Saved:
             self._refuse(list(self._differences(relevance, marks)))
             known, manifest = _known(relevance), self.manifest
             self._refuse(list(self._otherwise(relevance, known)))
+            if manifest.curvature is not None:
+                cache.put(CURVATURE, manifest.curvature)
             if manifest.inverse is not None:
                 fitted = self.value(manifest.inverse, known)
                 cache.put(relevance.slot, fitted)

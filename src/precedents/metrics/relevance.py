@@ -51,6 +51,16 @@ class Relevance:
         """M^-1, fitted at its first use, and again if it was put away."""
         return self.workspace.cache.once(self.slot, self._fitted)
 
+    @property
+    def curvature(self) -> str | None:
+        """What M is here, which the memory may have decided; None if there is none."""
+        recipe = self.metric.preconditioner
+        if recipe == identity:
+            return None
+        lacking = recipe.instead_of(self.workspace)
+        kind = self.inverse.description.kind
+        return kind if lacking is None else f"{kind}, as the memory budget has no room for {lacking}"
+
     @cached_property
     def slot(self) -> Slot[Inverse]:
         """Where the fitted inverse is kept."""

@@ -183,20 +183,23 @@ class Run:
                 f"{folder} was trained on other data: the {' and '.join(differs) or 'vocabulary'} set of "
                 f"{recipe.dataset} differs. Name the folder with the same files by --data, or train again."
             )
-        model = prepared.untrained()
-        try:
-            model.load_state_dict(load(weights))
-        except (SafetensorError, RuntimeError):
-            raise FormatError(
-                f"{folder / WEIGHTS} has no weights of {recipe.model}. {_again(folder)}"
-            ) from None
-        logits = manifest.get("logits")
-        if logits is not None and not summarised_alike(str(logits), _conduct(model.eval(), train), WITHIN):
-            raise StaleError(
-                f"{folder} has weights with which {recipe.model} gives other logits than when it was trained, "
-                f"by version {manifest.get('version')} and torch {manifest.get('torch')}. {_again(folder)}"
-            )
-        return cls(prepared, model.eval(), metrics)
+        return cls(prepared, _loaded(folder, manifest, prepared, weights), metrics)
+
+
+def _loaded(folder: Path, manifest: Mapping[str, Any], prepared: Prepared, weights: bytes) -> nn.Module:
+    """The model with its weights, which does what it did when it was trained."""
+    model, name = prepared.untrained().eval(), prepared.recipe.model
+    try:
+        model.load_state_dict(load(weights))
+    except (SafetensorError, RuntimeError):
+        raise FormatError(f"{folder / WEIGHTS} has no weights of {name}. {_again(folder)}") from None
+    logits = manifest.get("logits")
+    if logits is not None and not summarised_alike(str(logits), _conduct(model, prepared.train), WITHIN):
+        raise StaleError(
+            f"{folder} has weights with which {name} gives other logits than when it was trained, by version "
+            f"{manifest.get('version')} and torch {manifest.get('torch')}. {_again(folder)}"
+        )
+    return model
 
 
 @torch.no_grad()
