@@ -1,9 +1,11 @@
 """Random kills: work that is killed at a random moment and done again ends with the same bytes.
 
-`precedents audit --keep`, `precedents train`, a worker of `precedents reproduction run`, and `Explainer.save`, each
-in a process of its own that is sent SIGKILL at a moment drawn evenly from the time that it takes. Then the same work is done to
-its end, and every file is compared with those of work that nobody killed, but for measured seconds. Nothing else
-may be left beside them. `python -m benchmarks.kills --count 50 --what audit,save,train,reproduction`
+`precedents audit --keep`, `precedents train`, a worker of `precedents reproduction run`, and `Explainer.save`,
+each in a process of its own that is sent SIGKILL at a moment drawn evenly from the time that it takes. Then the
+same work is done to its end, and every file is compared with those of work that nobody killed, but for measured
+seconds. Nothing else may be left beside them.
+
+    python -m benchmarks.kills --count 50 --what audit,save,train,reproduction
 """
 
 import argparse
@@ -19,6 +21,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from warnings import catch_warnings, simplefilter
 
 import torch
 
@@ -141,7 +144,9 @@ def _content(path: Path) -> object:
 def _forked(work: Callable[[], object], after: float | None = None) -> tuple[int, float]:
     """Does work in a process of its own, killed after so many seconds: its exit code, and what it took."""
     began = time.monotonic()
-    child = os.fork()
+    with catch_warnings():
+        simplefilter("ignore")  # of threads that a fork does not have: none of them is needed
+        child = os.fork()
     if child == 0:
         code = 1
         with suppress(BaseException), quiet(Path(os.devnull)):

@@ -238,7 +238,7 @@ def test_another_memory_that_chooses_another_curvature_is_refused_and_none_goes_
     small = kept(tmp_path, memory=200_000, **options)
     said = "as the memory budget has no room for exact Hessian: another memory= gives other numbers"
     assert said in " ".join(str(small).split())
-    with pytest.raises(StaleError, match="differs in: .*curvature"):
+    with pytest.raises(StaleError, match=r"differs in: .*curvature"):
         kept(tmp_path, memory="1 GB", **options)
     assert kept(tmp_path, **options)["cos_if", "identical_class"].values.tolist() == (
         small["cos_if", "identical_class"].values.tolist()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from precedents.errors import FormatError, StoreError
 from precedents.runtime.atomic import complete
 from precedents.runtime.locks import released, taken
-from precedents.runtime.sealed import encoded, sealed, unsealed
+from precedents.runtime.sealed import encoded, is_sealed, sealed, unsealed
 
 T = TypeVar("T")
 Separators = tuple[str, str]
@@ -62,7 +62,10 @@ class Log:
         A line that is no JSON object or has another checksum is damaged, and so is one that `understood`
         refuses by a KeyError, a TypeError or a ValueError.
         """
-        for number, line in enumerate(self._whole().split(b"\n")[:-1][start - 1 :], start):
+        *lines, tail = (self.path.read_bytes() if self.path.exists() else b"").split(b"\n")
+        if is_sealed(tail[:-1]) and not is_sealed(tail):  # it had an end
+            raise self.damaged(len(lines) + 1)
+        for number, line in enumerate(lines[start - 1 :], start):
             try:
                 made = understood(self._record(line))
             except (KeyError, TypeError, ValueError, RecursionError):
@@ -97,11 +100,6 @@ class Log:
             yield file
         finally:
             released(file)
-
-    def _whole(self) -> bytes:
-        """All lines that have their end."""
-        content = self.path.read_bytes() if self.path.exists() else b""
-        return content[: content.rfind(b"\n") + 1]
 
 
 def _whole_of(file: int, step: int = 2**16) -> int:
