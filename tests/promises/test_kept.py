@@ -17,10 +17,14 @@ from conftest import blobs, mlp, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from promises.full import WRITERS
+
 from benchmarks.kills import WORKS
 from benchmarks.process import run_module
 from precedents import Explainer, FormatError, InputError, PrecedentsError, StoreError, audit
+from precedents.audit import ledger
 from precedents.audit.ledger import Ledger
+from precedents.cli import audit as command
 from precedents.reproduction.records import Records, every
 from precedents.runtime import atomic
 from precedents.runtime.atomic import exchanged, sweep, whole, write
@@ -167,6 +171,10 @@ def test_what_an_older_version_kept_is_refused_by_one_line(kind, tmp_path) -> No
     assert "\n" not in str(told.value)
 
 
+def test_the_command_line_begins_an_audit_of_an_older_format_anew() -> None:
+    assert command.KEPT == ledger.FORMAT
+
+
 def test_a_run_of_an_older_version_is_read(tmp_path) -> None:
     trained_run(tmp_path)
     expected, file = opened_run(tmp_path), tmp_path / "kept" / "run.json"
@@ -186,47 +194,14 @@ def test_weights_without_a_checksum_are_read(tmp_path) -> None:
 
 # A disk that is full.
 
-FULL = """
-import json, os, resource, sys
-from pathlib import Path
-from promises import test_kept as kept
-for name in kept.FILLING:
-    folder = Path(sys.argv[1]) / name
-    folder.mkdir()
-    (folder / "file").write_bytes(b"before")
-    kept.MODEL(kept.TRAIN[0])  # what is imported is imported here
-    if os.fork() == 0:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-        try:
-            kept.FILLING[name](folder)
-        except Exception as error:
-            print(json.dumps([name, type(error).__name__, str(error)]), flush=True)
-        os._exit(0)
-    os.wait()
-"""
-
-
-def appended(folder: Path) -> None:
-    records = Log(folder / "log", "")
-    while True:
-        records.append({"text": "x" * 300})
-
-
-def written(folder: Path) -> None:
-    write(folder / "file", "new" * 1000)
-
-
-FILLING = {"explainer": explainer, "run": trained_run, "log": appended, "file": written}
-
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
     """What became of each, where no file may have more than 1,000 bytes."""
     folder = tmp_path_factory.mktemp("full")
-    path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(folder)],
-        env=os.environ | {"PYTHONPATH": path},
+        [sys.executable, str(ROOT / "tests" / "promises" / "full.py"), str(folder)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         timeout=200,
@@ -235,7 +210,7 @@ def filled(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
     return folder, {name: rest for name, *rest in map(json.loads, done.stdout.splitlines())}
 
 
-@pytest.mark.parametrize("name", FILLING)
+@pytest.mark.parametrize("name", WRITERS)
 def test_a_write_that_falls_short_is_taken_back(name, filled) -> None:
     folder, (kind, message) = filled[0] / name, filled[1][name]
     assert kind == ("OSError" if name == "file" else "StoreError")

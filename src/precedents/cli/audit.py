@@ -18,6 +18,7 @@ from precedents.cli._output import free, reporting, say, show, show_estimate, sh
 from precedents.cli._subject import subject
 
 BELOW = 1
+KEPT = 2  # the format of kept audits
 
 
 def audit(
@@ -94,8 +95,8 @@ def audit(
 
 
 def _mark(wanted: Mapping[str, Any], cases: int) -> str:
-    """A short text that differs when the settings or the versions differ."""
-    settings = [wanted, cases, __version__, version("torch")]
+    """A short text that differs when the settings, the versions or the format differ."""
+    settings = [wanted, cases, __version__, version("torch"), KEPT]
     return blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=4).hexdigest()
 
 
