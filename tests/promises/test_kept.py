@@ -17,8 +17,6 @@ from conftest import blobs, mlp, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promises.full import WRITERS
-
 from benchmarks.kills import WORKS
 from benchmarks.process import run_module
 from precedents import Explainer, FormatError, InputError, PrecedentsError, StoreError, audit
@@ -31,6 +29,7 @@ from precedents.runtime.atomic import exchanged, sweep, whole, write
 from precedents.runtime.log import Log
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
 from precedents.zoo.run import Prepared, Recipe, Run
+from promises.full import WRITERS
 
 ROOT = Path(__file__).parents[2]
 TRAIN, TEST = blobs(20, seed=1), blobs(6, seed=2)

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 import precedents as pr
 from precedents import Audit, Explainer, StaleError, Trial, audit
 from precedents.classifier.behaviour import differences, sketched
+from precedents.data import watch
 from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.runtime.code import code_mark
 from precedents.runtime.sealed import sealed
@@ -353,3 +354,26 @@ def test_rows_of_scikit_learn_are_watched() -> None:
     x[8] += 1
     with pytest.raises(StaleError, match="Row 8 "):
         explainer.explain(x[0])
+
+
+def test_a_set_beyond_what_is_compared_at_once_is_compared_where_it_is_read(monkeypatch) -> None:
+    monkeypatch.setattr(watch, "QUICK", 40 * 5)  # five rows of 45
+    x, y = tensors()
+    explainer = Explainer(Net(), (x, y), "dot_fisher")
+    first = explainer.explain(TEST[0][0], k=1).precedents()[0].index
+    x.data[first] += 1  # behind torch's back
+    with pytest.raises(StaleError, match=f"Row {first} "):
+        explainer.explain(TEST[0][0], k=1)
+    with pytest.raises(StaleError, match=f"Row {first} "):
+        explainer.relevance.workspace.train.unchanged(whole=True)
+
+
+def test_an_explainer_that_was_made_in_inference_mode_is_watched() -> None:
+    x, y = tensors()
+    with torch.inference_mode():
+        explainer = Explainer(Net(), (x, y))
+        explainer.scores(TEST[0])
+    explainer.scores(TEST[0])
+    x[1] = 0.0
+    with pytest.raises(StaleError, match="Row 1 "):
+        explainer.scores(TEST[0])

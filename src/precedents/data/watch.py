@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precedents.data.inputs import Inputs, leaves, mapped, tensors
+from precedents.data.inputs import Inputs, between, leaves, mapped, tensors
 from precedents.errors import StaleError
 
 QUICK = 2**24  # bytes that are compared before an answer
@@ -37,8 +37,11 @@ class Watch:
     direct: bool = True  # whether it is these inputs that the model is fed
 
     @classmethod
-    def of(cls, what: str, inputs: Inputs, labels: Tensor | None, *, direct: bool = True) -> "Watch":
-        """Notes what is there now."""
+    @torch.inference_mode(mode=False)
+    def of(cls, what: str, inputs: Inputs, labels: Tensor | None, *, direct: bool = True) -> "Watch | None":
+        """Notes what is there now; none of tensors without plain values (sparse, meta, quantized)."""
+        if any(leaf.layout != torch.strided or leaf.is_meta or leaf.is_quantized for leaf in leaves(inputs)):
+            return None
         n = len(next(leaves(inputs)))
         rows, seen = torch.zeros(n, dtype=torch.long), torch.zeros(n, dtype=torch.bool)
         first = None if labels is None else labels.clone()
@@ -48,8 +51,10 @@ class Watch:
 
     def compare(self, indices: Sequence[int], inputs: Inputs) -> None:
         """Refuses rows that were read just now and are not what they were at first."""
-        if self.direct and len(indices):
-            self._settle(torch.as_tensor(indices), row_numbers(inputs))
+        if self.direct:
+            for some in _pieces(range(len(indices)), self._row_bytes):
+                part = between(inputs, some.start, some.stop)
+                self._settle(torch.as_tensor(indices[some.start : some.stop]), row_numbers(part))
 
     def unchanged(self, whole: bool = False) -> None:
         """Refuses inputs and labels that are not what they were; `whole` compares all that there is."""
@@ -73,10 +78,12 @@ class Watch:
 
     def _settle(self, places: Tensor, numbers: Tensor) -> None:
         """Notes rows that were not read before; others must be what they were."""
-        wrong = self.seen[places] & (self.rows[places] != numbers)
+        known = self.seen[places]
+        wrong = known & (self.rows[places] != numbers)
         if bool(wrong.any()):
             raise self._changed("row", places[wrong].tolist())
-        self.rows[places], self.seen[places] = numbers, True
+        if not bool(known.all()):
+            self.rows[places], self.seen[places] = numbers, True
 
     def _spaced(self, most: int) -> range:
         """All rows, or evenly spaced ones of at most so many bytes."""
