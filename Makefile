@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BROWSER := $(VENV)/browser
 
-.PHONY: demo test lint docs bench newsgroups reproduction setup clean
+.PHONY: demo test lint docs bench newsgroups kills reproduction setup clean
 
 demo: $(READY)
 	$(BIN)/precedents demo demo --force
@@ -33,6 +33,10 @@ bench: $(READY)
 # An audit of the size of 20 Newsgroups (drawn texts, no download): its table, seconds and peak memory.
 newsgroups: $(READY)
 	$(BIN)/python -m benchmarks.newsgroups --memory "4 GB" --within "10 min"
+
+# 50 random kills each of audit, save, train and reproduction: minutes. COUNT=N for another number.
+kills: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.kills --count $(or $(COUNT),50)
 
 # The paper's evaluation: hours to days; stopped, it goes on. DATA=FOLDER where the files are, or they are downloaded.
 reproduction: $(READY)

@@ -1,11 +1,10 @@
 """A log survives kills, names what is damaged, and takes what several processes append."""
 
-import json
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -38,11 +37,11 @@ def test_without_a_file_there_are_no_records(log) -> None:
     assert not log.path.exists()
 
 
-def test_a_line_is_what_dumps_makes_of_a_record(tmp_path) -> None:
-    dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    compact = Log(tmp_path / "compact.jsonl", "", dumps)
+def test_a_line_is_json_with_a_checksum_and_the_separators_of_the_log(tmp_path) -> None:
+    compact = Log(tmp_path / "compact.jsonl", "", (",", ":"))
     compact.append({"a": ["é\n", 0.5]})
-    assert compact.path.read_text(encoding="utf-8") == '{"a":["é\\n",0.5]}\n'
+    text = compact.path.read_text(encoding="utf-8")
+    assert text == f'{{"a":["é\\n",0.5],"checksum":"{crc32(text[: text.rindex(",")].encode()):08x}"}}\n'
     with pytest.raises(ValueError, match="JSON"):
         compact.append({"a": float("inf")})
     assert list(compact.read(dict)) == [{"a": ["é\n", 0.5]}]

@@ -31,6 +31,7 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
 from precedents.data.examples import Examples, Source
+from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
@@ -103,7 +104,9 @@ class ScikitLearn(Adapter):
             )
         source = self._transformed(rows, what)
         self._check(source, what)
-        return Examples(source, labels, rows)
+        given, said = shared(data[0]), shared(data[1])
+        watch = None if given is None or not len(given) else Watch.of(what, given, said, direct=False)
+        return Examples(source, labels, rows, watch)
 
     def cases(self, x: Any, train: Examples) -> tuple[Tensor, bool]:
         """One row, text or dict, or several of them."""

@@ -11,6 +11,7 @@ from precedents.audit.instances import Case
 from precedents.audit.profile import Profile
 from precedents.audit.recommendation import Recommendation
 from precedents.audit.scope import Scope
+from precedents.classifier.behaviour import logits, summarised_alike, summary, tolerance
 from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.errors import NotApplicable, StaleError, UnknownNameError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from precedents.views.report import Report
 
+NO_ROOM = "as the memory budget has no room for"
 COLUMNS = ["metric", "criterion", "value", "low", "high", "chance", "verdict", "reason"]
 
 
@@ -108,7 +110,18 @@ class Audit:
                     f"The audit is of another {part} ({there[:8]}, not {here[:8]}). "
                     "Audit this one: precedents.audit(model, train, test)."
                 )
+        self._same_logits(subject)
         return Finding(self.hubs(metric), self.failed(metric))
+
+    def _same_logits(self, subject: Subject) -> None:
+        """Refuses a model with the same weights that gives other logits; older audits do not know them."""
+        then = self.scope.facts.get("logits")
+        now = summary(logits(subject.classifier, subject.train)) if then else ""
+        if then and not summarised_alike(then, now, tolerance(subject.classifier)):
+            raise StaleError(
+                "The audit is of a model that gives other logits on the training set, though its weights are "
+                "the same. Audit this one: precedents.audit(model, train, test)."
+            )
 
     @property
     def cautions(self) -> list[str]:
@@ -120,6 +133,8 @@ class Audit:
             told.append(
                 f"Training instance #{index} is the first precedent of {share:.0%} of the cases: a hub."
             )
+        if NO_ROOM in (curvature := self.scope.facts.get("curvature", "")):
+            told.append(f"The Hessian is {curvature}: another memory= gives other numbers.")
         if copies := {case for case, _ in self.duplicates}:
             told.append(
                 f"{len(copies)} of {self.scope.cases} cases are copies of training instances, "

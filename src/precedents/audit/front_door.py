@@ -7,7 +7,7 @@ from typing import Any
 from precedents.adapters._subject import Subject
 from precedents.audit.agenda import Agenda
 from precedents.audit.audit import Audit
-from precedents.audit.ledger import Ledger
+from precedents.audit.kept import curvature_of, opened, pinned, witnessed
 from precedents.audit.limits import WITHIN, Limits
 from precedents.audit.pieces import audited
 from precedents.audit.scope import Scope, facts_of, manifest, settings_of, told
@@ -66,7 +66,8 @@ def audit(
 
     With a folder as `keep`, every finished piece of work is recorded there, also the partial sums of long fits,
     and the same call goes on where it stopped; what was left out or failed is tried again. A folder of another
-    model, other data or other settings is refused.
+    model, other data, functions that do something else or other settings is refused. Where no `memory` is
+    given, it goes on with the kind of curvature that it began with.
 
     >>> import torch
     >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
@@ -91,7 +92,9 @@ def audit(
         output=output,
     )
     trial = Trial.about(subject, test, subclasses, retrain, fresh)
+    pinned(trial, keep)
     agenda = Agenda.of(trial, metrics, criteria, k, rule)
     facts, settings = facts_of(trial, name or subject.name), settings_of(agenda, hidden)
-    scope = Scope.of(agenda, facts | told(settings))
-    return audited(agenda, scope, Ledger(keep, manifest(facts, settings)), limits)
+    scope = Scope.of(agenda, facts | told(settings) | curvature_of(agenda))
+    with opened(agenda, keep, manifest(facts, settings)) as ledger:
+        return audited(witnessed(agenda, ledger), scope, ledger, limits)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from precedents.audit.agenda import Agenda
+from precedents.classifier.behaviour import logits, summary
 from precedents.criteria._trial import Trial
 from precedents.data.examples import Examples
 
@@ -52,6 +53,7 @@ def facts_of(trial: Trial, name: str) -> dict[str, str]:
         "model fingerprint": trial.workspace.classifier.fingerprint(),
         "training set fingerprint": trial.workspace.train.fingerprint(),
         "test set fingerprint": test.fingerprint(),
+        "logits": summary(logits(trial.workspace.classifier, trial.workspace.train)),
         "precedents": precedents.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
@@ -59,7 +61,7 @@ def facts_of(trial: Trial, name: str) -> dict[str, str]:
 
 
 def settings_of(agenda: Agenda, hidden: Sequence[str] | None) -> dict[str, Any]:
-    """What else the numbers depend on; functions are known by their presence alone.
+    """What else the numbers depend on, in words; what functions do is compared elsewhere, see `kept`.
 
     `hidden` are the hidden layers that the user named, none if they were found.
     """
@@ -80,8 +82,8 @@ def settings_of(agenda: Agenda, hidden: Sequence[str] | None) -> dict[str, Any]:
 
 
 def manifest(facts: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What kept work is recognised by: facts and settings, but not the model's name and the Python."""
-    marks = {name: text for name, text in facts.items() if name not in ("model", "python")}
+    """What kept work is recognised by: all but the model's name, the Python and what rounding changes."""
+    marks = {name: text for name, text in facts.items() if name not in ("model", "python", "logits")}
     return {**marks, **settings}
 
 

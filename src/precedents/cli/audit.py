@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from precedents.criteria._result import Result
 
 BELOW = 1
+KEPT = 2  # the format of kept audits
 
 
 def audit(
@@ -131,8 +132,8 @@ def _hold(metric: str, least: "Result", under: float, quiet: bool) -> None:
 
 
 def _mark(wanted: Mapping[str, Any], cases: int) -> str:
-    """A short text that differs when the settings or the versions differ."""
-    settings = [wanted, cases, __version__, version("torch")]
+    """A short text that differs when the settings, the versions or the format differ."""
+    settings = [wanted, cases, __version__, version("torch"), KEPT]
     return blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=4).hexdigest()
 
 

@@ -81,7 +81,7 @@ class Trial:
 
     @classmethod
     def _of(cls, workspace: Workspace, test: Examples, *rest: Any) -> "Trial":
-        held = test.selected(range(len(test)))
+        held = replace(test.selected(range(len(test))), watch=test.watch)
         return cls(workspace, workspace.subject.predicted(held), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:
@@ -95,6 +95,8 @@ class Trial:
 
     def kernel(self, metric: Metric) -> Kernel:
         """The inner products of all cases with all training instances, which metrics of one kernel share."""
+        for examples in (self.workspace.train, self.cases):
+            examples.unchanged()
         relevance = self.relevance(metric)
         slot = KERNEL.at(self, metric.features, relevance.metric.preconditioner)
         self.workspace.holding(slot, FLOAT64 * len(self.cases) * len(self.workspace.train))

@@ -20,6 +20,7 @@ from torch.utils.data import (
 from precedents.data.inputs import Inputs, bare, between, mapped, shapes
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, marks
+from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
 from precedents.runtime.guards import random_state_kept
 from precedents.runtime.wording import a_type
@@ -90,6 +91,7 @@ class Examples:
     source: Source
     labels: Tensor = field(repr=False)  # [n], int64
     originals: Originals | None = field(default=None, repr=False)  # what the inputs were made from, if kept
+    watch: Watch | None = field(default=None, repr=False)  # over memory that is the user's own
 
     @classmethod
     def of(cls, data: Any, what: str = "training set", *, labels: Any = None) -> "Examples":
@@ -139,8 +141,15 @@ class Examples:
 
     def take(self, indices: Sequence[int]) -> Batch:
         """The instances at these places, in memory."""
-        labels = self.labels[list(indices)]
-        return Batch(self.source.read(indices), labels, indices)
+        labels, inputs = self.labels[list(indices)], self.source.read(indices)
+        if self.watch is not None:
+            self.watch.compare(indices, inputs)
+        return Batch(inputs, labels, indices)
+
+    def unchanged(self, whole: bool = False) -> None:
+        """Refuses a user's tensors that are no longer what they were at first; `whole` compares every row."""
+        if self.watch is not None:
+            self.watch.unchanged(whole)
 
     def seen(self, indices: Sequence[int]) -> list[Any]:
         """These instances one by one, as their owner has them or else as the model is fed them."""
@@ -228,7 +237,8 @@ def _in_memory(data: Any, labels: Any, what: str) -> Examples:
         raise InputError(f"The inputs of the {what} have different lengths: {sorted(counts)}.")
     count = counts.pop()
     _not_empty(count, what)
-    return Examples(InMemory(inputs), checked_labels(y, count, what))
+    labels = checked_labels(y, count, what).clone()
+    return Examples(InMemory(inputs), labels, watch=Watch.of(what, inputs, shared(y)))
 
 
 def _from_dataset(dataset: Any, labels: Any, what: str) -> Examples:

@@ -149,6 +149,7 @@ class Explainer:
             originals=_originals(cases, train, indices),
             spread=self.relevance.workspace.once(SPREAD, self._spread),
             given=labels is not None,
+            curvature=self.relevance.curvature,
         )
 
     @cached_property

@@ -55,6 +55,7 @@ class Explanation:
     originals: tuple[Sequence[Any], Sequence[Sequence[Any]]] | None = field(default=None, repr=False)  # of both
     numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
     spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
+    curvature: str | None = None  # what M is, where the metric has one; the memory may have decided
     given: bool = False  # whether the cases' labels were given, as if they had been predicted
 
     def __len__(self) -> int:
@@ -113,7 +114,8 @@ class Explanation:
         return f"{'taken for' if self.given else 'predicted'} {self.name(int(self.predictions[case]))}"
 
     def __str__(self) -> str:
-        return "\n".join([*(self._sentence(case) for case in range(len(self))), *self.warnings])
+        curvature = [] if self.curvature is None else [f"Curvature: {self.curvature}."]
+        return "\n".join([*(self._sentence(case) for case in range(len(self))), *curvature, *self.warnings])
 
     def _sentence(self, case: int) -> str:
         which = f"case {self.number(case)}: " if len(self) > 1 or self.numbers else ""
@@ -149,6 +151,7 @@ class Explanation:
         """Plain values: the metric, and for each case its prediction and its precedents."""
         return {
             "metric": self.metric,
+            "curvature": self.curvature,
             "labels": "given" if self.given else "predicted",
             "warnings": list(self.warnings),
             "cases": [
@@ -201,7 +204,8 @@ class Explanation:
         return self.to_html()
 
     def _heading(self) -> str:
-        return "\n".join([f"precedents by {self.metric}", *self.warnings])
+        curvature = "" if self.curvature is None else f" ({self.curvature})"
+        return "\n".join([f"precedents by {self.metric}{curvature}", *self.warnings])
 
     def _strips(self) -> list[Strip]:
         return [self._strip(case) for case in range(len(self))]

@@ -1,18 +1,22 @@
 """A fitted relevance in a folder, so that a question about a case is answered without fitting it again.
 
-explainer.json     format, version, metric, fingerprints of the model, what is kept, a checksum of each file
-train.safetensors  the labels of the training set, and eight bytes for each row that differ when it differs
+explainer.json     format, versions, metric, fingerprints of the model, what is kept, checksums of all files
+train.safetensors  the labels of the training set, eight bytes for each row that differ when it differs, and
+                   what the model, its loss and its vectors make of it
 0000.safetensors   the tensors of one value, or of one block of the training set; and so on
 
 What is kept is declared: the fitted inverse, and its `holdings`, which its kernels read (the vectors of the
-training set, or their coordinates), as far as these are made of tensors and plain values. Blocks are read, and
-their checksums compared, when the first question comes.
+training set, or their coordinates), as far as these are made of tensors and plain values. All files are mapped
+when the folder is opened, so that another saver may replace it meanwhile; blocks are read, and their checksums
+compared, when the first question comes.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from shutil import disk_usage
 from typing import Any
@@ -21,20 +25,26 @@ import torch
 from torch import Tensor
 
 from precedents._version import __version__
+from precedents.classifier.behaviour import Behaviour, behaviour, differences, tolerance
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
 from precedents.errors import BudgetError, FormatError, InputError, StaleError, StoreError
 from precedents.gradients.rows import Rows
+from precedents.metrics.features.inputs import inputs
+from precedents.metrics.preconditioners.hessian import CURVATURE, HessianKind
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Holding, Vectors
-from precedents.runtime.atomic import whole
+from precedents.runtime.atomic import recovered, whole, written_to
 from precedents.runtime.budget import readable
+from precedents.runtime.sealed import is_sealed, sealed
 from precedents.runtime.serialize import UnwritableError, read, written
 from precedents.runtime.tensor_files import TensorFiles
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST, TRAIN = "explainer.json", "train.safetensors"
-ALIKE = 1e-2  # of its length, within which a vector is the same when it is computed on another machine
+ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
+TRIES = 5  # readings of a folder that others replace meanwhile
+OURS = re.compile(r"explainer\.json|train\.safetensors|\d{4,}\.safetensors")
 
 Item = Mapping[str, Any]  # a value, and the name of the file with its tensors
 
@@ -51,7 +61,9 @@ class Manifest:
     sample: Item | None  # the vector of one instance
     holdings: Mapping[str, Sequence[Item]]  # what questions read of the training set, by the name of its slot
     files: dict[str, dict[str, Any]]
+    curvature: HessianKind | None  # the kind that was chosen, which the memory may have decided
     version: str = __version__
+    torch: str = str(torch.__version__)
     format: int = FORMAT
 
 
@@ -59,7 +71,8 @@ def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> N
     """Keeps the fitted inverse, one vector to know the features by, and what of the training set is read."""
     _checked_place(folder, relevance.disk)
     workspace, inverse, vectors = relevance.workspace, relevance.inverse, relevance.vectors
-    with _whole(folder) as fresh:
+    workspace.train.unchanged(whole=True)
+    with whole(folder, _own(folder)) as fresh:
         files = TensorFiles(fresh)
         known = {id(value): name for name, value in _known(relevance).items()}
         manifest = Manifest(
@@ -71,9 +84,11 @@ def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> N
             sample=_item(_sample(vectors), known, files),
             holdings={each.slot.name: _items(each, known, files) for each in inverse.holdings(vectors)},
             files=files.known,
+            curvature=workspace.cache.get(CURVATURE),
         )
-        files.write(_marks(workspace.train), TRAIN)
-        (fresh / MANIFEST).write_text(json.dumps(asdict(manifest), indent=1), encoding="utf-8")
+        files.write(_marks(workspace.train) | _behaviour(relevance), TRAIN)
+        workspace.train.unchanged(whole=True)
+        written_to(fresh / MANIFEST, sealed(json.dumps(asdict(manifest), indent=1)) + "\n")
 
 
 def _items(holding: Holding[Any], known: Mapping[int, str], files: TensorFiles) -> list[Item]:
@@ -106,27 +121,23 @@ class Saved:
 
     @classmethod
     def open(cls, folder: Path) -> "Saved":
-        """Refuses what is not complete, or of another format or version."""
-        path = folder / MANIFEST
-        if not path.is_file():
-            state = "has no saved explainer in it" if folder.is_dir() else "is no folder"
-            raise InputError(f"{folder} {state}. Save one there: explainer.save({str(folder)!r})")
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            found = content["format"], content["version"]
-        except (ValueError, KeyError, TypeError):
-            raise FormatError(f"{path} is no manifest of an explainer. {_again(folder)}") from None
-        if found != (FORMAT, __version__):
-            raise FormatError(
-                f"{folder} has the format {found[0]} of version {found[1]}; this is version {__version__}, "
-                f"which reads its own format {FORMAT}. {_again(folder)}"
-            )
-        with _damage(folder):
-            saved = cls(folder, Manifest(**content))
-            saved.files.complete()
-        return saved
+        """Refuses what is not complete, or of another format or version; one that is replaced is read again."""
+        recovered(folder)
+        for left in reversed(range(TRIES)):
+            before = _identity(folder)
+            try:
+                saved = cls(folder, _manifest(folder))
+                with _damage(folder):
+                    saved.files.open()
+            except (StoreError, InputError):
+                if left and _identity(folder) != before:
+                    continue
+                raise
+            if _identity(folder) == before:
+                return saved
+        raise StoreError(f"{folder} is being replaced again and again by others. Load it when they are done.")
 
-    @property
+    @cached_property
     def files(self) -> TensorFiles:
         """Its tensors."""
         return TensorFiles(self.folder, self.manifest.files)
@@ -137,8 +148,9 @@ class Saved:
         with _damage(self.folder):
             self._refuse(list(self._differences(relevance, marks)))
             known, manifest = _known(relevance), self.manifest
-            if manifest.sample is None or not _alike(_sample(vectors), self.value(manifest.sample, known)):
-                self._refuse(["the features of the first instance, so pass the same hidden and vectorise"])
+            self._refuse(list(self._otherwise(relevance, known)))
+            if manifest.curvature is not None:
+                cache.put(CURVATURE, manifest.curvature)
             if manifest.inverse is not None:
                 fitted = self.value(manifest.inverse, known)
                 cache.put(relevance.slot, fitted)
@@ -153,11 +165,15 @@ class Saved:
             raise StaleError(f"{self.folder} does not fit, for these differ: {said}. {_again(self.folder)}")
 
     def _differences(self, relevance: Relevance, marks: Mapping[str, Tensor]) -> Iterator[str]:
-        if str(relevance.metric) != self.manifest.metric:
-            yield f"the metric ({self.manifest.metric} then, {relevance.metric} now)"
-        model, then = relevance.workspace.classifier, self.manifest.weights
-        now = _weights(model)
-        changed = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+        for name, then, now in (
+            ("metric", self.manifest.metric, str(relevance.metric)),
+            ("version of torch", self.manifest.torch, str(torch.__version__)),
+        ):
+            if then != now:
+                yield f"the {name} ({then} then, {now} now)"
+        model, kept = relevance.workspace.classifier, self.manifest.weights
+        found = _weights(model)
+        changed = [name for name in {**kept, **found} if kept.get(name) != found.get(name)]
         if changed:
             yield f"the weights ({changed[0]}{f' and {len(changed) - 1} more' if changed[1:] else ''})"
         elif self.manifest.model != model.fingerprint():
@@ -171,6 +187,16 @@ class Saved:
                 places = (before[name] != marks[name]).reshape(n, -1).any(dim=1).nonzero().flatten().tolist()
                 if places:
                     yield f"the {name} of the training set ({len(places)} of {n}, the first at {places[0]})"
+
+    def _otherwise(self, relevance: Relevance, known: Mapping[str, Any]) -> Iterator[str]:
+        """What behaves otherwise, the first of it: the rest follows from that."""
+        within = tolerance(relevance.workspace.classifier)
+        then, now = self.files.read(TRAIN), _behaviour(relevance)
+        unlike = [*differences({name: then[name] for name in ("logits", "losses")}, now, within)]
+        one = None if self.manifest.sample is None else self.value(self.manifest.sample, known)
+        if not unlike and not _alike(_sample(relevance.vectors), one, ALIKE * within):
+            unlike = ["the features of the first instance, so pass the same hidden and vectorise"]
+        yield from unlike or differences({name: then[name] for name in now}, now, within)
 
     def value(self, item: Item, known: Mapping[str, Any]) -> Any:
         """A value that was written."""
@@ -218,12 +244,52 @@ def _marks(train: Examples) -> dict[str, Tensor]:
     return {"labels": train.labels, "rows": rows}
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _behaviour(relevance: Relevance) -> Behaviour:
+    """What the model, its loss and, where they are compared, its vectors of inputs make of the training set."""
+    workspace = relevance.workspace
+    return behaviour(workspace.classifier, workspace.train, seen=relevance.metric.features is inputs)
+
+
+def _alike(one: Any, other: Any, within: float) -> bool:
     """Whether two vectors are the same but for rounding."""
     if not (isinstance(one, Rows) and isinstance(other, Rows)) or one.width != other.width:
         return False
     left, right = (rows.dense().nan_to_num() for rows in (one, other))
-    return bool((left - right).norm() <= ALIKE * left.norm())
+    return bool((left - right).norm() <= within * left.norm())
+
+
+def _manifest(folder: Path) -> Manifest:
+    """What is in the folder; what is no manifest, of another format or damaged is refused."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        state = "has no saved explainer in it" if folder.is_dir() else "is no folder"
+        raise InputError(f"{folder} {state}. Save one there: explainer.save({str(folder)!r})")
+    try:
+        text = path.read_bytes()
+        content = json.loads(text)
+        found = content["format"], content["version"]
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error}.") from error
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise FormatError(f"{path} is no manifest of an explainer. {_again(folder)}") from None
+    if found != (FORMAT, __version__):
+        raise FormatError(
+            f"{folder} has the format {found[0]} of version {found[1]}; this is version {__version__}, "
+            f"which reads its own format {FORMAT}. {_again(folder)}"
+        )
+    with _damage(folder):
+        if not is_sealed(text):
+            raise FormatError(f"{path} is damaged: its checksum differs.")
+        return Manifest(**{name: value for name, value in content.items() if name != "checksum"})
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What tells a folder from one that takes its place: the number of a file, and when it was written."""
+    try:
+        found = (folder / MANIFEST).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _checked_place(folder: Path, size: int) -> None:
@@ -243,15 +309,13 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
 
 
-@contextmanager
-def _whole(folder: Path) -> Iterator[Path]:
-    """A folder to fill; one that cannot be made is refused."""
-    with ExitStack() as stack:
-        try:
-            fresh = stack.enter_context(whole(folder))
-        except OSError as error:
-            raise StoreError(f"{folder} cannot be written: {error}. Name a folder that can be.") from error
-        yield fresh
+def _own(folder: Path) -> Callable[[Path], bool]:
+    """Whether a file is of the explainer that was saved there: one of its manifest, or called like one."""
+    try:
+        listed = set(json.loads((folder / MANIFEST).read_bytes())["files"]) | {MANIFEST}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return lambda path: OURS.fullmatch(str(path)) is not None
+    return lambda path: str(path) in listed
 
 
 @contextmanager
@@ -261,7 +325,15 @@ def _damage(folder: Path) -> Iterator[None]:
         yield
     except FormatError as error:
         raise FormatError(f"{error} {_again(folder)}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ImportError,
+        RecursionError,
+        RuntimeError,
+    ) as error:
         raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from error
 
 

@@ -59,6 +59,16 @@ class Relevance:
         """M^-1, fitted at its first use, and again if it was put away."""
         return self.workspace.cache.once(self.slot, partial(self._fitted, self.vectors))
 
+    @property
+    def curvature(self) -> str | None:
+        """What M is here, which the memory may have decided; None if there is none."""
+        recipe = self.metric.preconditioner
+        if recipe == identity:
+            return None
+        lacking = recipe.instead_of(self.workspace)
+        kind = self.inverse.description.kind
+        return kind if lacking is None else f"{kind}, as the memory budget has no room for {lacking}"
+
     @cached_property
     def slot(self) -> Slot[Inverse]:
         """Where the fitted inverse is kept."""
@@ -88,6 +98,7 @@ class Relevance:
 
         `again` says that there will be another such question, so that what was computed is worth keeping.
         """
+        self.workspace.train.unchanged()
         return self.inverse.kernels(Question(self.vectors, cases, again))
 
     def scores(self, cases: Examples) -> Tensor:
@@ -125,7 +136,8 @@ class Relevance:
 
         `shown` is how many bytes are made of each of them afterwards.
         """
-        k = checked_k(k, len(self.workspace.subject.train))
+        self.workspace.train.unchanged()
+        k = checked_k(k, len(self.workspace.train))
         self.required(len(cases) * (1 + k) * shown)
         inverse = self.inverse
         every, squares = [], list[Tensor]()

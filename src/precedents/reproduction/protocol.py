@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
 from torch import nn
 
 from precedents.classifier.classifier import Classifier, Vectorise
@@ -38,6 +37,7 @@ from precedents.reproduction.records import COSTS, Piece, Records, log
 from precedents.reproduction.settings import CASES, Setting
 from precedents.runtime.atomic import write
 from precedents.runtime.progress import tracked, within
+from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
 from precedents.runtime.workers import memory_kept
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.checkpoint import Checkpoint
@@ -157,13 +157,13 @@ class Repeat:
         if path.exists():
             with torch.random.fork_rng(devices=[]):
                 model = build()
-            model.load_state_dict(load_file(path))
+            model.load_state_dict(unsealed_tensors(path, "Delete it, and it is trained again."))
             return model.eval()
         steps = [Checkpoint(path.with_suffix(f".{step}")) for step in ("pretraining", "training")]
         with memory_kept():
             model = self._trained(build, split, self.index + FAR * (part == AGAIN), *steps)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, save({name: value.contiguous() for name, value in model.state_dict().items()}))
+        write(path, sealed_tensors(model.state_dict()))
         for step in steps:
             step.remove()
         return model

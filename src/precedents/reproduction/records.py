@@ -1,23 +1,26 @@
 """Records: what a setting's repeats have come to, one line each, only ever appended.
 
-FOLDER/DATASET-MODEL.jsonl begins with a line {"format", "setting", "protocol", "data", "note"}; each other line
-is a finished piece of work {"repeat", "piece", "value"}. Several processes may append to one file. A last line
-that a kill cut short is cut off at the next start, and its piece is done again. Measured seconds, which are not
-the same twice, are in FOLDER/costs.jsonl.
+FOLDER/DATASET-MODEL.jsonl begins with a line {"format", "setting", "protocol", "data", "note", "versions"};
+each other line is a finished piece of work {"repeat", "piece", "value"}; each ends with its checksum. Records
+of format 1, which have neither checksums nor versions, are read and added to as they are. Several processes
+may append to one file. A last line that a kill cut short is cut off, and its piece is done again. Measured
+seconds, which are not the same twice, are in FOLDER/costs.jsonl.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from precedents._version import __version__
 from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import write
 from precedents.runtime.log import Log
 
-FORMAT = 1
+FORMAT, OLDER = 2, 1
+KEYS = {"repeat", "piece", "value"}
 COSTS = "costs.jsonl"
 ADVICE = "Delete the line, and its piece is done again."
 
@@ -37,16 +40,17 @@ class Records:
         """Those of a setting in the folder. With a header they are begun, or must have been begun with it."""
         path = path_of(folder, setting)
         if header is not None:
-            header = json.loads(json.dumps({"format": FORMAT, "setting": setting, **header}))
+            versions = {"precedents": __version__, "torch": version("torch")}
+            header = json.loads(
+                json.dumps({"format": FORMAT, "setting": setting, **header, "versions": versions})
+            )
             _begun(path, header)
         elif not path.exists():
             advice = f"Make some: precedents reproduction run --settings {setting}"
             raise InputError(f"{folder} has no records of {setting}. {advice}")
         found, values = _read(path)
-        if header is not None and found != header:
-            differing = [name for name in {**header, **found} if found.get(name) != header.get(name)]
-            told = ", ".join(f"{name} ({found.get(name)!r}, not {header.get(name)!r})" for name in differing)
-            raise StaleError(f"{path} holds records that differ in: {told}. Name another folder by --out.")
+        if header is not None:
+            _same(path, found, header)
         return cls(path, found, values)
 
     @property
@@ -87,10 +91,19 @@ def costs(folder: Path) -> list[dict[str, Any]]:
     return list(log(folder / COSTS).read(dict))
 
 
-def log(path: Path) -> Log:
-    """A file of records or of costs, without spaces and as it is read by people; infinity is no number."""
-    dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Log(path, ADVICE, dumps)
+def log(path: Path, *, strict: bool = False) -> Log:
+    """A file of records or of costs, without spaces; if it is not `strict`, lines may have no checksum."""
+    return Log(path, ADVICE, (",", ":"), strict)
+
+
+def _same(path: Path, found: Mapping[str, Any], header: Mapping[str, Any]) -> None:
+    """Refuses records that were begun otherwise; those of an older format do not say by which versions."""
+    ignored = {"format", "versions"} if found["format"] == OLDER else set()
+    names = [name for name in {**header, **found} if name not in ignored]
+    differing = [name for name in names if found.get(name) != header.get(name)]
+    if differing:
+        told = ", ".join(f"{name} ({found.get(name)!r}, not {header.get(name)!r})" for name in differing)
+        raise StaleError(f"{path} holds records that differ in: {told}. Name another folder by --out.")
 
 
 def _begun(path: Path, header: Mapping[str, Any]) -> None:
@@ -99,20 +112,22 @@ def _begun(path: Path, header: Mapping[str, Any]) -> None:
     except OSError as error:
         raise InputError(f"{path.parent} is no folder and cannot become one: {error}.") from error
     if not path.exists():
-        write(path, json.dumps(header, ensure_ascii=False, separators=(",", ":")) + "\n")
+        write(path, log(path).line(header))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[int, Piece], Any]]:
-    lines = log(path)
-    header = next(lines.read(dict), None)
+    header = next(log(path).read(dict), None)
     if header is None:
-        raise lines.damaged(1)
-    if header.get("format") != FORMAT or "setting" not in header:
+        raise log(path).damaged(1)
+    if header.get("format") not in (FORMAT, OLDER) or "setting" not in header:
         raise FormatError(f"{path} does not begin as records of format {FORMAT} do. Name another folder.")
-    return header, dict(lines.read(_piece, start=2))
+    lines = log(path, strict=header["format"] == FORMAT)
+    return next(lines.read(dict)), dict(lines.read(_piece, start=2))
 
 
 def _piece(record: Mapping[str, Any]) -> tuple[tuple[int, Piece], Any]:
+    if set(record) != KEYS:
+        raise KeyError
     return (int(record["repeat"]), tuple(record["piece"])), record["value"]
 
 

@@ -7,17 +7,18 @@ last digits of a product depend on that. What fills the room between them are te
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from precedents.errors import FormatError, StoreError
 
+WORD = 8  # bytes of the length of a header
 ALIGNED, FILLING = 64, "~"  # bytes; how the names of what fills the room between tensors begin
 DTYPES = {  # as safetensors calls them
     torch.float64: "F64",
@@ -33,46 +34,102 @@ DTYPES = {  # as safetensors calls them
 
 @dataclass(frozen=True)
 class TensorFiles:
-    """The files, by name their size and checksum."""
+    """The files, by name their size and checksum. Once they are mapped, nobody takes them away any more."""
 
     folder: Path
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mapped: dict[str, Tensor] = field(default_factory=dict, repr=False)  # their bytes
 
     def write(self, tensors: Mapping[str, Tensor], name: str | None = None) -> str:
         """A new file, which is given a number if it is given no name."""
         name = name or f"{len(self.known):04}.safetensors"
         path = self.folder / name
         try:
-            _save(tensors, path)
-            self.known[name] = {"bytes": path.stat().st_size, "checksum": _checksum(path)}
-        except (OSError, SafetensorError) as error:
+            size, checksum = _save(tensors, path)
+        except OSError as error:
             raise StoreError(f"{path} cannot be written: {error}. Name a folder on another disk.") from error
+        self.known[name] = {"bytes": size, "checksum": checksum}
         return name
 
-    def complete(self) -> None:
-        """Refuses a folder in which a file is missing or has another size."""
-        for name, known in self.known.items():
-            path = self.folder / name
+    def open(self) -> None:
+        """Maps all files; refuses a folder in which one is missing, no plain file or of another size."""
+        for name in self.known:
+            self._bytes(name)
+
+    def _bytes(self, name: str) -> Tensor:
+        """The bytes of a file, mapped into memory at the first time."""
+        if name not in self.mapped:
+            path, wanted = self.folder / name, self.known[name]["bytes"]
+            if Path(name).name != name or path.is_symlink() or (path.exists() and not path.is_file()):
+                raise FormatError(f"{path} is no file of this folder.")
             if not path.is_file():
                 raise FormatError(f"{path} is missing.")
-            if path.stat().st_size != known["bytes"]:
-                raise FormatError(f"{path} has {path.stat().st_size} bytes instead of {known['bytes']}.")
+            size = path.stat().st_size
+            if size != wanted or size < WORD:
+                raise FormatError(f"{path} has {size} bytes instead of {wanted}.")
+            self.mapped[name] = torch.from_file(str(path), shared=False, size=size, dtype=torch.uint8)
+        return self.mapped[name]
 
     def read(self, name: str) -> dict[str, Tensor]:
         """The tensors of a file; one that is not what was written is refused."""
-        path = self.folder / name
+        path, content = self.folder / name, self._bytes(name)
+        if crc32(content.numpy().data) != self.known[name]["checksum"]:
+            raise FormatError(f"{path} is damaged: its checksum differs.")
         try:
-            if _checksum(path) != self.known[name]["checksum"]:
-                raise FormatError(f"{path} is damaged: its checksum differs.")
-            with safe_open(path, framework="pt") as file:
-                names = [name for name in file.keys() if not name.startswith(FILLING)]  # noqa: SIM118  no mapping
-                return {name: file.get_tensor(name) for name in names}
-        except (OSError, SafetensorError) as error:
-            raise FormatError(f"{path} cannot be read: {error}.") from error
+            length = int.from_bytes(bytes(content[:WORD].tolist()), "little")
+            header = json.loads(content[WORD : WORD + length].numpy().tobytes())
+            body = content[WORD + length :]
+            entries = header.items() if length else ()
+            return {key: _tensor(body, entry) for key, entry in entries if not key.startswith(FILLING)}
+        except (ValueError, KeyError, TypeError, RuntimeError, AttributeError, RecursionError) as error:
+            raise FormatError(f"{path} cannot be read: {error!r}.") from error
 
 
-def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """A file of safetensors: the length of a header, the header, and the tensors one after the other."""
+def _tensor(body: Tensor, entry: Mapping[str, Any]) -> Tensor:
+    """A tensor that lies in the bytes of a file; an entry that does not fit them is a ValueError."""
+    start, stop = entry["data_offsets"]
+    if not 0 <= start <= stop <= len(body):
+        raise ValueError(f"no place in the file: {entry}")
+    dtype = {name: each for each, name in DTYPES.items()}[entry["dtype"]]
+    return body[start:stop].view(dtype).reshape(entry["shape"])
+
+
+def sealed_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """One file of safetensors with a checksum of everything in it."""
+    held = {name: value.detach().contiguous().clone() for name, value in tensors.items()}
+    return save(held, {"checksum": f"{_checksum(held):08x}"})
+
+
+def unsealed_tensors(path: Path, advice: str) -> dict[str, Tensor]:
+    """The tensors of such a file; a damaged one is refused, with what to do. Older ones have no checksum."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
+            known = file.metadata()
+    except (OSError, SafetensorError) as error:
+        raise FormatError(f"{path} cannot be read: {error}. {advice}") from error
+    if known is not None and known.get("checksum") != f"{_checksum(tensors):08x}":
+        raise FormatError(f"{path} is damaged: its checksum differs. {advice}")
+    return {name: value.clone() for name, value in tensors.items()}  # not of the file any more
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> int:
+    total = 0
+    for name, value in sorted(tensors.items()):
+        total = crc32(f"{name} {value.dtype} {list(value.shape)}".encode(), total)
+        total = crc32(value.contiguous().reshape(-1).view(torch.uint8).numpy().data, total)
+    return total
+
+
+def _content(values: Tensor) -> memoryview:
+    return values.numpy().data
+
+
+def _save(tensors: Mapping[str, Tensor], path: Path) -> tuple[int, int]:
+    """A file of safetensors: the length of a header, the header, and the tensors one after the other.
+
+    Its size and checksum are those of what was to be written, not of what is read back.
+    """
     header: dict[str, Any] = {}
     parts: list[Tensor] = []
     place = 0
@@ -89,14 +146,11 @@ def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
                 parts.append(part)
                 place += len(part)
     text = json.dumps(header).encode()
-    text += b" " * (-(8 + len(text)) % ALIGNED)
+    text += b" " * (-(WORD + len(text)) % ALIGNED)
+    checksum = size = 0
     with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for part in parts:
-            file.write(part.numpy().data)
-
-
-def _checksum(path: Path) -> int:
-    """A CRC-32, which no flipped bit leaves as it was, and which costs little beside the reading."""
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-        return crc32(content)
+        begun: list[bytes | memoryview] = [len(text).to_bytes(WORD, "little") + text]
+        for content in (*begun, *map(_content, parts)):
+            file.write(content)
+            checksum, size = crc32(content, checksum), size + len(content)
+    return size, checksum

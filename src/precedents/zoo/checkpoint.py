@@ -7,10 +7,10 @@ from time import monotonic
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from precedents.runtime.atomic import write
+from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
 
 EVERY = 60.0  # seconds between two that are kept
 
@@ -38,7 +38,7 @@ class Checkpoint:
         """What was kept, if anything; model, optimizer and the global random state are as they were then."""
         if self.path is None or not self.path.exists():
             return TrainingState()
-        values = load_file(self.path)
+        values = unsealed_tensors(self.path, "Delete it, and the training begins anew.")
         model.load_state_dict(_under("model", values))
         moments: dict[int, dict[str, Tensor]] = {}
         for name, value in _under("optimizer", values).items():
@@ -64,7 +64,7 @@ class Checkpoint:
             **{k: v for i, each in moments.items() for k, v in _named(f"optimizer.{i}", each)},
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write(self.path, save({name: value.contiguous().clone() for name, value in values.items()}))
+        write(self.path, sealed_tensors(values))
         self.last = monotonic()
 
     def remove(self) -> None:

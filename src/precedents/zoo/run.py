@@ -1,11 +1,12 @@
 """Run: a trained model in a folder of its own, with all that is needed to explain and audit it later.
 
-run.json             format, recipe, classes, vocabulary, split, metrics of training, fingerprints
+run.json             format, recipe, classes, vocabulary, split, metrics of training, fingerprints, a checksum
 weights.safetensors  the state of the model
 audit-*/             what `precedents audit` has finished
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -19,18 +20,23 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from precedents import __version__
+from precedents.audit.ledger import LOCK
+from precedents.classifier.behaviour import sketched, summarised_alike, summary
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import fed
 from precedents.data.examples import Examples
 from precedents.errors import FormatError, InputError, StaleError
-from precedents.runtime.atomic import whole
+from precedents.runtime.atomic import recovered, whole, written_to
 from precedents.runtime.cost import Estimate, elapsed
+from precedents.runtime.sealed import is_sealed, sealed
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.dataset import Dataset, Subset, subset
-from precedents.zoo.train import SIZE, Schedule, trained
+from precedents.zoo.train import EVALUATED, SIZE, Schedule, trained
 
-FORMAT = 1
+FORMAT, OLDER = 2, 1
 MANIFEST, WEIGHTS = "run.json", "weights.safetensors"
+AUDIT, OWN = re.compile("audit-[0-9a-f]{8}"), (".json", ".jsonl", ".safetensors")  # of a kept audit
+WITHIN = 1e-3  # of the largest logit, within which a model does the same on another machine
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ class Run:
         return known | {"retrain": self.prepared.retrain, "name": f"{recipe.model} on {recipe.dataset}"}
 
     def write(self, folder: Path) -> None:
-        """Keeps the run in the folder, in the place of what is there."""
+        """Keeps the run in the folder, in the place of the run and its audits there; other files stay."""
         weights = save({name: value.contiguous() for name, value in self.model.state_dict().items()})
         prepared = self.prepared
         manifest = {
@@ -141,15 +147,18 @@ class Run:
             "split": {"train": places(prepared.train), "test": places(prepared.test)},
             "metrics": self.metrics,
             "fingerprints": fingerprints(prepared, weights),
+            "logits": _conduct(self.model, prepared.train),
+            "torch": str(torch.__version__),
         }
-        with whole(folder) as fresh:
-            (fresh / WEIGHTS).write_bytes(weights)
+        with whole(folder, _is_own) as fresh:
+            written_to(fresh / WEIGHTS, weights)
             lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in manifest.items())
-            (fresh / MANIFEST).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+            written_to(fresh / MANIFEST, sealed(f"{{\n{lines}\n}}") + "\n")
 
     @classmethod
     def open(cls, folder: Path, data: Path | None = None) -> "Run":
         """Reads a run; whatever is not what was written is refused."""
+        recovered(folder)
         manifest = _manifest(folder)
         weights = _weights(folder)
         try:
@@ -174,14 +183,37 @@ class Run:
                 f"{folder} was trained on other data: the {' and '.join(differs) or 'vocabulary'} set of "
                 f"{recipe.dataset} differs. Name the folder with the same files by --data, or train again."
             )
-        model = prepared.untrained()
-        try:
-            model.load_state_dict(load(weights))
-        except (SafetensorError, RuntimeError):
-            raise FormatError(
-                f"{folder / WEIGHTS} has no weights of {recipe.model}. {_again(folder)}"
-            ) from None
-        return cls(prepared, model.eval(), metrics)
+        return cls(prepared, _loaded(folder, manifest, prepared, weights), metrics)
+
+
+def _loaded(folder: Path, manifest: Mapping[str, Any], prepared: Prepared, weights: bytes) -> nn.Module:
+    """The model with its weights, which does what it did when it was trained."""
+    model, name = prepared.untrained().eval(), prepared.recipe.model
+    try:
+        model.load_state_dict(load(weights))
+    except (SafetensorError, RuntimeError):
+        raise FormatError(f"{folder / WEIGHTS} has no weights of {name}. {_again(folder)}") from None
+    logits = manifest.get("logits")
+    if logits is not None and not summarised_alike(str(logits), _conduct(model, prepared.train), WITHIN):
+        raise StaleError(
+            f"{folder} has weights with which {name} gives other logits than when it was trained, by version "
+            f"{manifest.get('version')} and torch {manifest.get('torch')}. {_again(folder)}"
+        )
+    return model
+
+
+@torch.no_grad()
+def _conduct(model: nn.Module, train: Examples) -> str:
+    """What the model makes of the training set, in a few numbers."""
+    model.eval()
+    return summary(torch.cat([sketched(fed(model, batch.inputs)) for batch in train.batches(EVALUATED)]))
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file in a run's folder is of the run or of an audit that a command kept there."""
+    if len(path.parts) == 1:
+        return path.name in (MANIFEST, WEIGHTS)
+    return AUDIT.fullmatch(path.parts[0]) is not None and (path.suffix in OWN or path.name == LOCK)
 
 
 def accuracy(model: Classifier, examples: Examples) -> float:
@@ -213,15 +245,18 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not is_run(folder):
         state = "has no run in it" if folder.is_dir() else "is no folder"
         raise InputError(f"{folder} {state}. Make one: precedents train --dataset digits --model cnn")
+    content = (folder / MANIFEST).read_bytes()
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except ValueError:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise FormatError(f"{folder / MANIFEST} is no manifest of a run. {_again(folder)}")
-    if manifest["format"] != FORMAT:
+    if manifest["format"] not in (FORMAT, OLDER):
         found = f"{folder / MANIFEST} has the format {manifest['format']!r}"
         raise FormatError(f"{found}; this version reads {FORMAT}. {_again(folder)}")
+    if not is_sealed(content) and (manifest["format"] == FORMAT or "checksum" in manifest):
+        raise FormatError(f"{folder / MANIFEST} is damaged: its checksum differs. {_again(folder)}")
     return manifest
 
 

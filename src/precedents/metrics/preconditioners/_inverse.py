@@ -110,6 +110,10 @@ class Preconditioner(ABC):
         """One recipe for all that come to the same M here; the recipe itself, unless it knows others."""
         return self
 
+    def instead_of(self, workspace: Workspace) -> str | None:  # noqa: ARG002
+        """What the memory budget had no room for, if that decided what M is here."""
+        return None
+
 
 COORDINATES: Slot[Sequence[tuple[Rows, Tensor]]] = Slot("coordinates of the training set", large=True)
 

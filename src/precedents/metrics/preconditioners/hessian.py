@@ -31,6 +31,7 @@ SPECTRUM: Slot[tuple[Tensor, Tensor]] = Slot("eigenvalues and eigenvectors of th
 LINEAR: Slot[Inverse] = Slot("inverse Hessian of a linear model", large=True)
 GAUSS_NEWTON: Slot[Inverse] = Slot("inverse Gauss-Newton matrix", large=True)
 
+NAMES = {"exact": "exact Hessian", "gauss_newton": "Gauss-Newton", "ekfac": "EK-FAC"}
 EXACT = 2_000  # parameters up to which the exact Hessian takes seconds to minutes
 
 
@@ -106,6 +107,12 @@ class InverseHessian(Preconditioner):
     def chosen(self, workspace: Workspace) -> HessianKind:
         """The kind that was asked for; for "auto" the same for as long as the workspace is there."""
         return self.kind if self.kind != "auto" else workspace.once(CURVATURE, lambda: _affordable(workspace))
+
+    def instead_of(self, workspace: Workspace) -> str | None:
+        """What the memory budget had no room for, where that decided on the kind."""
+        kind, model = self.chosen(workspace), workspace.classifier
+        best = "exact" if model.only_layer is not None or model.size <= EXACT else "gauss_newton"
+        return NAMES[best] if self.kind == "auto" and kind != best else None
 
 
 def _affordable(workspace: Workspace) -> HessianKind:

@@ -1,0 +1,193 @@
+"""Random kills: work that is killed at a random moment and done again ends with the same bytes.
+
+`precedents audit --keep`, `precedents train`, a worker of `precedents reproduction run`, and `Explainer.save`,
+each in a process of its own that is sent SIGKILL at a moment drawn evenly from the time that it takes. Then the
+same work is done to its end, and every file is compared with those of work that nobody killed, but for measured
+seconds. Nothing else may be left beside them.
+
+    python -m benchmarks.kills --count 50 --what audit,save,train,reproduction
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from warnings import catch_warnings, simplefilter
+
+import torch
+
+from precedents import Explainer
+from precedents.cli._main import main as command
+from precedents.reproduction.runner import done, tasks
+from precedents.reproduction.settings import chosen
+from precedents.zoo.run import Prepared, Recipe
+
+MEASURED = ("costs.jsonl", "out")  # seconds, which are not the same twice; what a command said
+TRAIN = ["train", "--dataset", "wine", "--model", "mlp", "--epochs", "40", "--quiet"]
+
+
+def train(folder: Path) -> None:
+    """Trains a model and keeps it as a run, over one that may be there."""
+    _done([*TRAIN, "--out", str(folder / "run"), "--force"])
+
+
+def audit(folder: Path) -> None:
+    """Audits a run, which is made once by `prepared`, and writes down what was found."""
+    kept = ["--keep", str(folder / "kept"), "--metrics", "gc,cos_x", "--cases", "10", "--json"]
+    _done(["audit", str(folder / "run"), *kept, "--quiet"])
+
+
+def reproduction(folder: Path) -> None:
+    """A repeat of a small setting, as a worker does it."""
+    (setting,) = chosen("wine/mlp", 3)
+    (task,) = tasks([setting], [0], folder / "results", metrics=["gc"], memory="1 GB")
+    done(task)
+
+
+def save(folder: Path) -> None:
+    """Saves an explainer, over one of another metric that may be there."""
+    prepared = Prepared.of(Recipe("wine", "mlp"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = prepared.built(3)
+    Explainer(model, prepared.train, "dot_fisher").save(folder / "saved")
+
+
+WORKS: dict[str, Callable[[Path], None]] = {
+    "audit": audit,
+    "save": save,
+    "train": train,
+    "reproduction": reproduction,
+}
+
+
+def prepared(name: str, folder: Path) -> None:
+    """What is there before the work begins."""
+    if name == "audit":
+        train(folder)
+
+
+@dataclass
+class Count:
+    """What became of the kills of one kind of work."""
+
+    killed: int = 0  # before the work was done
+    same: int = 0  # bytes in the end
+
+
+def tried(name: str, count: int, draw: random.Random, folder: Path) -> Count:
+    """So many kills of one kind of work, each followed by the whole of it."""
+    work, expected, found = WORKS[name], folder / "expected", Count()
+    expected.mkdir()
+    with quiet(expected / "out"):  # everything is imported here, and not by each child
+        prepared(name, expected)
+        work(expected)
+    timed = _begun(name, folder / "timed")
+    took = _forked(lambda: work(timed))[1]
+    for i in range(count):
+        place, code = folder / str(i), 0
+        while code != -signal.SIGKILL:  # else it was done before: sooner
+            place = _again(name, place, whole=i % 2 == 1)
+            code, _ = _forked(lambda place=place: work(place), draw.uniform(0, took))
+            took *= 1 if code == -signal.SIGKILL else 0.9
+        code, _ = _forked(lambda place=place: work(place))
+        found.killed += 1
+        found.same += code == 0 and contents(place) == contents(expected)
+        shutil.rmtree(place)
+        sys.stderr.write(f"\r{name}: {i + 1} of {count} killed, {found.same} with the same bytes ")
+    sys.stderr.write("\n")
+    return found
+
+
+def _again(name: str, place: Path, *, whole: bool) -> Path:
+    """A folder in which the work can begin; with `whole`, what is replaced is there already."""
+    shutil.rmtree(place, ignore_errors=True)
+    _begun(name, place)
+    if whole and name in ("save", "train"):
+        _forked(lambda: WORKS[name](place))
+    return place
+
+
+def _begun(name: str, place: Path) -> Path:
+    """A folder in which the work can begin."""
+    place.mkdir()
+    _forked(lambda: prepared(name, place))
+    return place
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Every file by its path; of the records of an audit all but the measured seconds."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in MEASURED)
+    return {str(path.relative_to(folder)): _content(path) for path in files}
+
+
+def _content(path: Path) -> object:
+    if path.name != "records.jsonl":
+        return path.read_bytes()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        del line["checksum"]
+        if isinstance(line["value"], dict):
+            line["value"].pop("seconds", None)
+    return lines
+
+
+def _forked(work: Callable[[], object], after: float | None = None) -> tuple[int, float]:
+    """Does work in a process of its own, killed after so many seconds: its exit code, and what it took."""
+    began = time.monotonic()
+    with catch_warnings():
+        simplefilter("ignore")  # of threads that a fork does not have: none of them is needed
+        child = os.fork()
+    if child == 0:
+        code = 1
+        with suppress(BaseException), quiet(Path(os.devnull)):
+            work()
+            code = 0
+        os._exit(code)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, time.monotonic() - began
+
+
+@contextmanager
+def quiet(path: Path) -> Iterator[None]:
+    """What is printed goes to a file."""
+    with path.open("w") as out, redirect_stdout(out), redirect_stderr(out):
+        yield
+
+
+def _done(arguments: list[str]) -> None:
+    if command(arguments) != 0:
+        raise RuntimeError(" ".join(arguments))
+
+
+def main() -> int:
+    """Zero if all bytes are the same."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=50, help="kills of each")
+    parser.add_argument("--what", default=",".join(WORKS), help="with commas between")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    same = True
+    for name in given.what.split(","):
+        with TemporaryDirectory() as folder:
+            found = tried(name, given.count, random.Random(given.seed), Path(folder))  # noqa: S311
+        sys.stdout.write(f"{name}: {found.killed} kills at work, {found.same} with the same bytes afterwards\n")
+        same = same and found.same == given.count
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

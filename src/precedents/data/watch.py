@@ -1,0 +1,151 @@
+"""Watch: tensors and arrays that a user gave are still what they were when they were read at first.
+
+Of every row a number is kept that differs when one of its values does (a sum by odd random weights, modulo
+2^64, which any single change changes). A row is compared whenever it is read. Before an answer from what was
+computed of the rows, they are compared as far as that is quick: all of a set up to `QUICK` bytes, evenly
+spaced ones of a larger set; and torch's count of changes in place is, of any.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from precedents.data.inputs import Inputs, between, leaves, mapped, tensors
+from precedents.errors import StaleError
+
+QUICK = 2**24  # bytes that are compared before an answer
+FIRST = 2**28  # bytes that are read at first; of a larger set evenly spaced rows, and others when they are read
+PIECE = 2**22  # bytes at a time
+SEED = 11
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """A user's inputs and labels, and what they were."""
+
+    what: str
+    inputs: Inputs = field(repr=False)  # the user's own memory
+    labels: Tensor | None = field(repr=False)
+    rows: Tensor = field(repr=False)  # [n], int64
+    seen: Tensor = field(repr=False)  # [n], whether a row was read already
+    first: Tensor | None = field(repr=False)  # the labels as they were
+    versions: list[int] = field(repr=False)  # of each tensor
+    direct: bool = True  # whether it is these inputs that the model is fed
+
+    @classmethod
+    @torch.inference_mode(mode=False)
+    def of(cls, what: str, inputs: Inputs, labels: Tensor | None, *, direct: bool = True) -> "Watch | None":
+        """Notes what is there now; none of tensors without plain values (sparse, meta, quantized)."""
+        if any(leaf.layout != torch.strided or leaf.is_meta or leaf.is_quantized for leaf in leaves(inputs)):
+            return None
+        n = len(next(leaves(inputs)))
+        rows, seen = torch.zeros(n, dtype=torch.long), torch.zeros(n, dtype=torch.bool)
+        first = None if labels is None else labels.clone()
+        made = cls(what, inputs, labels, rows, seen, first, list(_versions(inputs)), direct)
+        made._compare(made._spaced(FIRST))
+        return made
+
+    def compare(self, indices: Sequence[int], inputs: Inputs) -> None:
+        """Refuses rows that were read just now and are not what they were at first."""
+        if self.direct:
+            for some in _pieces(range(len(indices)), self._row_bytes):
+                part = between(inputs, some.start, some.stop)
+                self._settle(torch.as_tensor(indices[some.start : some.stop]), row_numbers(part))
+
+    def unchanged(self, whole: bool = False) -> None:
+        """Refuses inputs and labels that are not what they were; `whole` compares all that there is."""
+        if self.labels is not None and self.first is not None:
+            places = (
+                (self.labels != self.first).reshape(len(self.first), -1).any(dim=1).nonzero().flatten().tolist()
+            )
+            if places:
+                raise self._changed("label", places)
+        touched = list(_versions(self.inputs)) != self.versions
+        self._compare(range(len(self.rows)) if whole or touched else self._spaced(QUICK))
+        self.versions[:] = _versions(self.inputs)
+
+    def _compare(self, places: range) -> None:
+        for some in _pieces(places, self._row_bytes):
+            index = slice(some.start, some.stop, some.step)
+            self._settle(
+                torch.arange(some.start, some.stop, some.step),
+                row_numbers(mapped(lambda leaf, index=index: leaf[index], self.inputs)),  # type: ignore[misc]
+            )
+
+    def _settle(self, places: Tensor, numbers: Tensor) -> None:
+        """Notes rows that were not read before; others must be what they were."""
+        known = self.seen[places]
+        wrong = known & (self.rows[places] != numbers)
+        if bool(wrong.any()):
+            raise self._changed("row", places[wrong].tolist())
+        if not bool(known.all()):
+            self.rows[places], self.seen[places] = numbers, True
+
+    def _spaced(self, most: int) -> range:
+        """All rows, or evenly spaced ones of at most so many bytes."""
+        n = len(self.rows)
+        return range(0, n, max(1, -(-n * self._row_bytes // most)))
+
+    @property
+    def _row_bytes(self) -> int:
+        return max(1, sum(leaf.numel() * leaf.element_size() for leaf in leaves(self.inputs)) // len(self.rows))
+
+    def _changed(self, kind: str, places: list[int]) -> StaleError:
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        return StaleError(
+            f"{kind.capitalize()} {places[0]}{more} of the {self.what} has changed since it was read at first, "
+            "so what was computed is of other data. Make a new Explainer (or trial) of the changed data, or "
+            "pass copies that nobody changes: x.clone(), y.clone()."
+        )
+
+
+def shared(values: Any) -> Tensor | None:
+    """A tensor over the memory of a user's tensor or array of numbers; none of anything else."""
+    values = values.to_numpy() if hasattr(values, "to_numpy") else values
+    if isinstance(values, Tensor):
+        return values.detach()
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or values.ndim == 0:
+        return None
+    try:
+        inputs = tensors(values)
+    except (TypeError, ValueError):  # a type or an order of bytes that torch does not have
+        return None
+    return inputs if isinstance(inputs, Tensor) else None
+
+
+def row_numbers(inputs: Inputs) -> Tensor:
+    """A number for each row [b], int64, which differs when a value of the row does."""
+    total: Tensor | None = None
+    for place, leaf in enumerate(leaves(inputs)):
+        row = leaf.detach().reshape(len(leaf), -1)
+        words = _words(row) if row.shape[1] else torch.zeros(len(leaf), 1, dtype=torch.long)
+        draw = torch.Generator().manual_seed(SEED + place)
+        weights = torch.randint(-(2**62), 2**62, (words.shape[1],), generator=draw) * 2 + 1
+        own = (words * weights).sum(dim=1)
+        total = own if total is None else total * 31 + own
+    assert total is not None
+    return total
+
+
+def _words(row: Tensor) -> Tensor:
+    """The bytes of rows [b, d] as whole numbers [b, w], int64."""
+    flat = row.cpu().contiguous().view(torch.uint8)
+    for size, dtype in ((8, torch.int64), (4, torch.int32), (2, torch.int16)):
+        if flat.shape[1] % size == 0 and flat.storage_offset() % size == 0:
+            return flat.view(dtype).long()
+    return flat.long()
+
+
+def _pieces(places: range, row: int) -> Iterator[range]:
+    """Consecutive parts of few bytes."""
+    size = max(1, PIECE // row)
+    return (places[start : start + size] for start in range(0, len(places), size))
+
+
+def _versions(inputs: Inputs) -> Iterator[int]:
+    """How often each tensor was changed in place, as torch counts it."""
+    return (0 if leaf.is_inference() else leaf._version for leaf in leaves(inputs))

@@ -1,0 +1,379 @@
+"""Nothing stale: kept work knows what it was made of by what that does, and data that change are named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import blobs, mlp, retrained, trained
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+import precedents as pr
+from precedents import Audit, Explainer, StaleError, Trial, audit
+from precedents.classifier.behaviour import differences, sketched
+from precedents.data import watch
+from precedents.metrics.preconditioners.hessian import CURVATURE
+from precedents.runtime.code import code_mark
+from precedents.runtime.sealed import sealed
+from precedents.zoo.run import Prepared, Recipe, Run
+
+TRAIN, TEST = blobs(45, seed=1), blobs(12, seed=2)
+
+
+class Net(nn.Module):
+    """With what no state has: an attribute, and a buffer that is not kept."""
+
+    def __init__(self, temperature: float = 1.0, shift: float = 0.0) -> None:
+        super().__init__()
+        self.body, self.temperature = trained(mlp, TRAIN), temperature
+        self.register_buffer("shift", torch.tensor([shift, 0.0, 0.0], dtype=torch.double), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x) / self.temperature + self.shift
+
+
+def bent() -> Net:
+    """Another forward with the same weights, that differs for few instances."""
+
+    class Net(globals()["Net"]):  # of the same name
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x) * torch.where(x[:, :1] > 2.5, 1.1, 1.0)
+
+    return Net()
+
+
+def frozen() -> Net:
+    net = Net()
+    net.body[0].requires_grad_(False)
+    return net
+
+
+def given(weight: float) -> Callable[[Tensor, Tensor], Tensor]:
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        return weight * cross_entropy(logits, labels, reduction="none")
+
+    return loss
+
+
+def seen(last: float) -> Callable[[Tensor], Tensor]:
+    """Vectors that differ for the last training instance alone."""
+    return lambda x: torch.where((x == TRAIN[0][-1]).all(dim=1, keepdim=True), last * x, x)
+
+
+def drawn(scale: float) -> Callable[[int], nn.Module]:
+    def fresh(seed: int) -> nn.Module:
+        torch.manual_seed(seed)
+        net = Net()
+        for p in net.parameters():
+            p.data = scale * torch.randn_like(p)
+        return net
+
+    return fresh
+
+
+MODELS = {
+    "temperature": (lambda: Net(temperature=1.01), "the logits of the model"),
+    "buffer": (lambda: Net(shift=0.01), "the logits of the model"),
+    "forward": (bent, "the logits of the model"),
+}
+
+
+# Saved explainers.
+
+
+@pytest.mark.parametrize("metric", ["cos_grad", "cos_x"])
+@pytest.mark.parametrize("what", MODELS)
+def test_a_saved_explainer_knows_the_forward_pass(what, metric, tmp_path) -> None:
+    Explainer(Net(), TRAIN, metric).save(tmp_path / "saved")
+    other, named = MODELS[what]
+    with pytest.raises(StaleError, match=rf"these differ: {named} \(\d+ of 45 instances, the first at \d+\)"):
+        Explainer.load(tmp_path / "saved", other(), TRAIN)
+    assert Explainer.load(tmp_path / "saved", Net(), TRAIN).explain(TEST[0]).metric == metric
+
+
+OPTIONS = {
+    "loss": ({"loss": given(1.0)}, {"loss": given(2.0)}, "cos_grad", "the losses .* so pass the same loss"),
+    "vectorise": ({"vectorise": seen(1.0)}, {"vectorise": seen(1.001)}, "cos_x", "the vectors of the inputs"),
+    "no vectorise": ({}, {"vectorise": seen(2.0)}, "cos_x", "the vectors of the inputs"),
+}
+
+
+@pytest.mark.parametrize("what", OPTIONS)
+def test_a_saved_explainer_knows_functions_by_their_values(what, tmp_path) -> None:
+    then, now, metric, named = OPTIONS[what]
+    Explainer(Net(), TRAIN, metric, **then).save(tmp_path / "saved")
+    with pytest.raises(StaleError, match=named):
+        Explainer.load(tmp_path / "saved", Net(), TRAIN, **now)
+    Explainer.load(tmp_path / "saved", Net(), TRAIN, **then)
+
+
+def test_a_saved_explainer_knows_what_is_trainable(tmp_path) -> None:
+    Explainer(Net(), TRAIN).save(tmp_path / "saved")
+    with pytest.raises(StaleError, match="the features of the first instance"):
+        Explainer.load(tmp_path / "saved", frozen(), TRAIN)
+
+
+def test_a_saved_explainer_knows_torch(tmp_path) -> None:
+    Explainer(Net(), TRAIN).save(tmp_path / "saved")
+    file = tmp_path / "saved" / "explainer.json"
+    content = json.loads(file.read_text())
+    del content["checksum"]
+    file.write_text(sealed(json.dumps(content | {"torch": "1.0"})))
+    with pytest.raises(StaleError, match=r"the version of torch \(1\.0 then, .* now\)"):
+        Explainer.load(tmp_path / "saved", Net(), TRAIN)
+
+
+def test_rounding_is_no_difference() -> None:
+    rows = torch.randn(20, 30, dtype=torch.double)
+    then, now = {"logits": sketched(rows)}, {"logits": sketched(rows * (1 + 1e-10))}
+    assert list(differences(then, now, 1e-8)) == []
+    assert len(list(differences(then, {"logits": sketched(rows * 1.001)}, 1e-8))) == 1
+
+
+# Kept audits.
+
+
+def kept(folder: Path | None, model: nn.Module | None = None, **options: Any) -> Audit:
+    few = {"metrics": ["cos_grad", "cos_x"], "criteria": ["identical_class", "model_randomization(draws=1)"]}
+    return audit(model or Net(), TRAIN, TEST, keep=folder, **(few | options))
+
+
+@pytest.mark.parametrize("what", [*MODELS, "frozen"])
+def test_a_kept_audit_knows_the_forward_pass(what, tmp_path) -> None:
+    kept(tmp_path)
+    other, named = (MODELS | {"frozen": (frozen, "differs in: trainable")})[what]
+    with pytest.raises(StaleError, match=named):
+        kept(tmp_path, other())
+
+
+AUDITED = {
+    "loss": (given(1.0), given(2.0), "the losses of the training set"),
+    "vectorise": (seen(1.0), seen(1.001), "the vectors of the inputs"),
+    "fresh": (drawn(1.0), drawn(2.0), "the random model of seed 0, so pass the same fresh"),
+}
+
+
+@pytest.mark.parametrize("what", AUDITED)
+def test_a_kept_audit_knows_functions_by_their_values(what, tmp_path) -> None:
+    then, now, named = AUDITED[what]
+    first = kept(tmp_path, **{what: then}).to_json()
+    with pytest.raises(StaleError, match=named):
+        kept(tmp_path, **{what: now})
+    assert kept(tmp_path, **{what: then}).to_json() == first
+
+
+def merged(steps: int) -> Callable[[pr.Examples, int], nn.Module]:
+    def retrain(train: pr.Examples, seed: int) -> nn.Module:
+        batch = train.take(range(len(train)))
+        return trained(lambda: mlp(classes=2), (batch.inputs, batch.labels), steps=steps, seed=seed)
+
+    return retrain
+
+
+@pytest.mark.parametrize("share", [0.9, 1.0])
+def test_a_kept_audit_knows_another_retrain_also_when_it_is_finished(share, tmp_path) -> None:
+    options = {"criteria": ["identical_subclass"], "metrics": ["cos_grad", "cos_last"]}
+    expected = kept(tmp_path, retrain=merged(30), **options).to_json()
+    records = tmp_path / "records.jsonl"
+    lines = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join(lines[: round(share * len(lines))]))
+    with pytest.raises(StaleError, match="retrain, seed 0"):
+        kept(tmp_path, retrain=merged(3), **options)
+    assert kept(tmp_path, retrain=merged(30), **options).to_json() == expected
+
+
+def test_a_retrain_of_other_code_that_does_the_same_is_taken(tmp_path) -> None:
+    options = {"criteria": ["identical_subclass"], "metrics": ["cos_grad"]}
+    first = kept(tmp_path, retrain=merged(30), **options).to_json()
+    assert kept(tmp_path, retrain=lambda train, seed: retrained(train, seed), **options).to_json() == first
+
+
+@pytest.mark.parametrize("kind", ["criterion", "features"])
+def test_a_part_of_the_users_is_known_by_its_code(kind, tmp_path) -> None:
+    def options(factor: float) -> dict[str, Any]:
+        def own(*given: Any) -> Any:
+            if kind == "criterion":
+                return pr.rate("own", torch.full((12,), factor > 1), torch.full((12,), 0.5), 0.95)
+            return factor * given[1].inputs
+
+        dot = pr.metric("dot_x").similarity
+        return {"criteria": [own]} if kind == "criterion" else {"metrics": [pr.Metric(own, dot)]}
+
+    kept(tmp_path, **options(1.0))
+    kept(tmp_path, **options(1.0))
+    with pytest.raises(StaleError, match="own parts"):
+        kept(tmp_path, **options(2.0))
+
+
+def test_an_explainer_refuses_the_audit_of_another_forward_pass() -> None:
+    found = Audit.from_json(kept(None).to_json())
+    Explainer(Net(), TRAIN, audit=found)
+    with pytest.raises(
+        StaleError, match="gives other logits on the training set, though its weights are the same"
+    ):
+        Explainer(Net(temperature=1.5), TRAIN, audit=found)
+
+
+def test_code_marks_tell_code_closures_defaults_and_globals() -> None:
+    marks = {code_mark(each) for each in (merged(1), merged(2), drawn(1.0), seen(1.0), Net, lambda x=1: x)}
+    assert len(marks) == 6
+    assert code_mark(merged(1)) == code_mark(merged(1))
+
+
+# Memory.
+
+
+def test_what_memory_left_out_is_no_result(tmp_path) -> None:
+    options = {"metrics": ["cos_x", "cosine:gradient/hessian(kind=exact)"], "criteria": ["identical_class"]}
+    small = kept(tmp_path, memory=100_000, **options)
+    assert "needs" in small["cosine:gradient/hessian(kind=exact)", "identical_class"].reason
+    assert kept(tmp_path, memory="1 GB", **options).to_json() == kept(None, **options).to_json()
+
+
+def test_another_memory_that_chooses_another_curvature_is_refused_and_none_goes_on(tmp_path) -> None:
+    options = {"metrics": ["cos_if"], "criteria": ["identical_class"]}
+    small = kept(tmp_path, memory=200_000, **options)
+    said = "as the memory budget has no room for exact Hessian: another memory= gives other numbers"
+    assert said in " ".join(str(small).split())
+    with pytest.raises(StaleError, match=r"differs in: .*curvature"):
+        kept(tmp_path, memory="1 GB", **options)
+    assert kept(tmp_path, **options)["cos_if", "identical_class"].values.tolist() == (
+        small["cos_if", "identical_class"].values.tolist()
+    )
+
+
+def test_explanations_name_their_curvature(tmp_path) -> None:
+    small, large = (Explainer(Net(), TRAIN, "cos_if", memory=memory) for memory in (200_000, "1 GB"))
+    assert str(large.explain(TEST[0][0])).endswith("\nCurvature: exact Hessian, negative curvature dropped.")
+    assert "no room for exact Hessian" in small.explain(TEST[0][0]).to_dict()["curvature"]
+    assert Explainer(Net(), TRAIN).explain(TEST[0][0]).to_dict()["curvature"] is None
+    small.save(tmp_path / "saved")
+    loaded = Explainer.load(tmp_path / "saved", Net(), TRAIN)
+    assert loaded.relevance.workspace.cache.get(CURVATURE) != "exact"
+    assert torch.equal(loaded.scores(TEST[0]), small.scores(TEST[0]))
+
+
+# Runs.
+
+
+def test_a_run_whose_model_does_something_else_is_refused(tmp_path) -> None:
+    Prepared.of(Recipe("wine", "logistic_regression", epochs=1)).run().write(tmp_path / "run")
+    Run.open(tmp_path / "run")
+    file = tmp_path / "run" / "run.json"
+    content = json.loads(file.read_text())
+    del content["checksum"]
+    content["logits"] = " ".join(str(2 * float(each)) for each in content["logits"].split())
+    file.write_text(sealed(json.dumps(content)))
+    with pytest.raises(StaleError, match="gives other logits than when it was trained"):
+        Run.open(tmp_path / "run")
+
+
+# Data that change.
+
+
+def explained(explainer: Explainer, folder: Path) -> None:
+    explainer.explain(TEST[0][0])
+
+
+def scored(explainer: Explainer, folder: Path) -> None:
+    explainer.scores(TEST[0])
+
+
+def saved(explainer: Explainer, folder: Path) -> None:
+    explainer.save(folder / "saved")
+
+
+def tensors() -> tuple[Any, Any]:
+    return TRAIN[0].clone(), TRAIN[1].clone()
+
+
+def arrays() -> tuple[Any, Any]:
+    return TRAIN[0].numpy().copy(), TRAIN[1].numpy().astype(np.int32)
+
+
+def halves() -> tuple[Any, Any]:
+    return TRAIN[0].float().clone(), TRAIN[1].clone()
+
+
+CHANGES: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any], str]] = {
+    "in place": (tensors, lambda x, y: x[3].add_(1), r"Row 3 of the training set has changed"),
+    "two rows": (tensors, lambda x, y: x[[5, 7]].add_(0) is x.__setitem__([5, 7], 0.0), "Row 5 and 1 more"),
+    "behind torch": (tensors, lambda x, y: x.data.__setitem__((44, 4), 9.0), "Row 44 "),
+    "labels": (tensors, lambda x, y: y.__setitem__(2, 0), "Label 2 of the training set"),
+    "array": (arrays, lambda x, y: x.__setitem__((0, 0), 5.0), "Row 0 "),
+    "array of labels": (arrays, lambda x, y: y.__setitem__(1, 2), "Label 1 "),
+    "half precision": (halves, lambda x, y: x.__setitem__((9, 2), 0.0), "Row 9 "),
+}
+
+
+@pytest.mark.parametrize("ask", [explained, scored, saved])
+@pytest.mark.parametrize("what", CHANGES)
+def test_data_that_change_are_named(what, ask, tmp_path) -> None:
+    make, change, named = CHANGES[what]
+    x, y = make()
+    explainer = Explainer(
+        trained(mlp, TRAIN).float() if what == "half precision" else Net(), (x, y), "dot_fisher"
+    )
+    before = explainer.scores(x[:1])
+    assert torch.equal(explainer.scores(x[:1]), before)
+    change(x, y)
+    with pytest.raises(StaleError, match=f"{named}.*Make a new Explainer"):
+        ask(explainer, tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert len(Explainer(explainer.subject.classifier, (x, y)).scores(x[:1])) == 1
+
+
+@pytest.mark.parametrize("which", ["train", "test"])
+def test_a_trial_names_what_changed(which) -> None:
+    sets = {"train": tensors(), "test": (TEST[0].clone(), TEST[1].clone())}
+    trial = Trial.of(Net(), sets["train"], sets["test"])
+    trial.scores(pr.metric("cos_x"))
+    sets[which][0][4] = 0.0
+    with pytest.raises(StaleError, match=f"Row 4 of the {'training' if which == 'train' else 'test'} set"):
+        trial.scores(pr.metric("cos_x"))
+
+
+def test_the_same_values_written_again_are_no_change() -> None:
+    x, y = tensors()
+    explainer = Explainer(Net(), (x, y))
+    before = explainer.scores(TEST[0])
+    x.copy_(x.clone())
+    assert torch.equal(explainer.scores(TEST[0]), before)
+
+
+def test_rows_of_scikit_learn_are_watched() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = arrays()
+    explainer = Explainer(LogisticRegression().fit(x, y), (x, y))
+    explainer.explain(x[0])
+    x[8] += 1
+    with pytest.raises(StaleError, match="Row 8 "):
+        explainer.explain(x[0])
+
+
+def test_a_set_beyond_what_is_compared_at_once_is_compared_where_it_is_read(monkeypatch) -> None:
+    monkeypatch.setattr(watch, "QUICK", 40 * 5)  # five rows of 45
+    x, y = tensors()
+    explainer = Explainer(Net(), (x, y), "dot_fisher")
+    first = explainer.explain(TEST[0][0], k=1).precedents()[0].index
+    x.data[first] += 1  # behind torch's back
+    with pytest.raises(StaleError, match=f"Row {first} "):
+        explainer.explain(TEST[0][0], k=1)
+    with pytest.raises(StaleError, match=f"Row {first} "):
+        explainer.relevance.workspace.train.unchanged(whole=True)
+
+
+def test_an_explainer_that_was_made_in_inference_mode_is_watched() -> None:
+    x, y = tensors()
+    with torch.inference_mode():
+        explainer = Explainer(Net(), (x, y))
+        explainer.scores(TEST[0])
+    explainer.scores(TEST[0])
+    x[1] = 0.0
+    with pytest.raises(StaleError, match="Row 1 "):
+        explainer.scores(TEST[0])
