@@ -47,7 +47,6 @@ class Ledger:
         within: float = 0.0,
     ) -> None:
         self.values: dict[tuple[str, ...], Any] = {}
-        self.folder = None if folder is None else Path(folder)
         self.log: Log | None = None
         self.within = within
         self._lock: int | None = None
@@ -99,10 +98,6 @@ class Ledger:
     def lasting(self) -> bool:
         """Whether no value is one that another try may not have."""
         return not any(map(_passing, self.values.values()))
-
-
-def _passing(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("kind") in PASSING
 
     def witness(self, name: str, rows: Tensor) -> None:
         """Records what a function of the user gave, or refuses it if it gave something else before."""
