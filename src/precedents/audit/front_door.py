@@ -14,11 +14,13 @@ from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
 from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
-from precedents.errors import InputError
 from precedents.metrics.metric import Metric
+from precedents.runtime.door import door
+from precedents.runtime.given import path, real
 from precedents.views.instance import Render
 
 
+@door
 def audit(
     model: Any,
     train: Any,
@@ -64,8 +66,8 @@ def audit(
     >>> found["cos_x", "identical_class"].verdict
     'passed'
     """
-    if afford is not None and not afford > 0:
-        raise InputError(f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5.")
+    if afford is not None:
+        afford = real(afford, "afford, the seconds that explaining one case may take,")
     subject = Subject.of(
         model,
         train,
@@ -81,4 +83,6 @@ def audit(
     agenda = Agenda.of(trial, metrics, criteria, k)
     facts, settings = facts_of(trial, name or subject.name), settings_of(agenda, hidden)
     scope = Scope.of(agenda, facts | told(settings))
-    return audited(agenda, scope, Ledger(keep, manifest(facts, settings)), afford)
+    return audited(
+        agenda, scope, Ledger(None if keep is None else path(keep, "keep"), manifest(facts, settings)), afford
+    )

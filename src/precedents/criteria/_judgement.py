@@ -13,7 +13,10 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
 from precedents.registry import Registry, written
+from precedents.runtime.door import door
+from precedents.runtime.given import several
 from precedents.runtime.progress import tracked
+from precedents.runtime.wording import a_type
 from precedents.views.table import NONE, Entry, Table
 
 if TYPE_CHECKING:
@@ -60,6 +63,7 @@ class Judgement:
         return Table.of("metric", cells).compact()
 
 
+@door
 def judge(
     trial: Trial,
     metrics: Iterable[str | Metric] = tuple(METRICS),
@@ -70,7 +74,7 @@ def judge(
     `metrics` and `criteria` are names, texts such as `identical_class(k=10)`, or values; a function of a trial
     and a metric that gives a `Result` is a criterion as well. What does not apply is told with its reason.
     """
-    chosen = [metric_of(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics)]
+    chosen = [metric_of(metric) for metric in several(metrics, "metrics", Metric)]
     named = by_text(CRITERIA.names() if criteria is None else criteria)
     pairs = [(metric, text) for metric in chosen for text in named]  # what a metric needs is not needed later
     found = {}
@@ -86,8 +90,7 @@ def by_text(criteria: "str | Iterable[str | Criterion | Judge]") -> dict[str, Cr
     >>> by_text("identical_class(k=10)")
     {'identical_class(k=10)': IdenticalClass(k=10, demand=0.95)}
     """
-    given = [criteria] if isinstance(criteria, (str, Criterion)) else criteria
-    named = [_criterion(each) for each in given]
+    named = [_criterion(each) for each in several(criteria, "criteria", Criterion)]
     return {written(each): each for each in named}
 
 
@@ -117,6 +120,10 @@ def outcome(criterion: Criterion, trial: Trial, metric: Metric) -> Result | Inap
 def _criterion(given: str | Criterion | Judge) -> Criterion:
     if isinstance(given, str):
         return CRITERIA.read(given)
+    if not callable(given):
+        raise InputError(
+            f"A criterion is {a_type(given)}. Pass its name, or a function of a trial and a metric."
+        )
     return given if isinstance(given, Criterion) else Unlisted.of(given)
 
 

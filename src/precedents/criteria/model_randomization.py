@@ -18,6 +18,7 @@ from precedents.criteria._verdict import of_correlation
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.registry import written
+from precedents.runtime.given import seed, share, whole
 
 Label = Literal["own", "shared"]
 
@@ -51,8 +52,9 @@ class ModelRandomization(Criterion):
     def __post_init__(self) -> None:
         if self.label not in get_args(Label):
             raise InputError(f"label is {self.label!r}. Use one of: {', '.join(get_args(Label))}.")
-        if self.draws < 1:
-            raise InputError(f"draws is {self.draws}. Draw at least one random model.")
+        whole(self.draws, "draws, the number of random models,")
+        seed(self.seed)
+        share(self.fail, "fail")
 
     def variants(self, k: int) -> Sequence[Criterion]:
         """Each model explains its own prediction, and both the trained model's."""

@@ -1,5 +1,6 @@
 """Explainer: from a model and its training set to explanations."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -11,9 +12,11 @@ from torch import Tensor
 
 from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Vectorise
+from precedents.classifier.construction import refuse_keywords
 from precedents.classifier.outputs import Place
 from precedents.data.examples import Examples
 from precedents.data.inputs import mapped
+from precedents.errors import InputError
 from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, equal, hubs, outlying
 from precedents.explain.decomposition import decomposed
 from precedents.explain.explanation import Explanation
@@ -24,6 +27,9 @@ from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Estimate
+from precedents.runtime.door import door
+from precedents.runtime.given import path, whole
+from precedents.runtime.wording import a_type
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
@@ -59,6 +65,7 @@ class Explainer:
       #0  0  +0.447  above 50.0%
     """
 
+    @door
     def __init__(
         self,
         model: Any,
@@ -90,8 +97,9 @@ class Explainer:
         self.name = name_of(self.relevance.metric)
         if self.subject.render is not None:
             shown(self.subject.train.seen([0])[0], self.subject.render)  # what cannot be shown fails here
-        known = None if audit is None else audit.about(self.name, self.subject)
-        self.finding = known
+        if audit is not None and not hasattr(audit, "about"):
+            raise InputError(f"audit is {a_type(audit)}. Pass what precedents.audit(model, train, test) gives.")
+        self.finding = None if audit is None else audit.about(self.name, self.subject)
 
     def __repr__(self) -> str:
         return f"Explainer({self.name}, {len(self.subject.train)} training instances)"
@@ -106,6 +114,7 @@ class Explainer:
         """What turns an instance into what a person sees, if it was given or the model's kind has one."""
         return self.subject.render
 
+    @door
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
@@ -167,30 +176,35 @@ class Explainer:
         failed = ", ".join(self.finding.failed)
         return [f"Caution: {self.name} failed the audit of this model: {failed}."]
 
+    @door
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
         return self.relevance.scores(self.subject.cases(x, labels))
 
+    @door
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
-        return self.relevance.estimate(m)
+        return self.relevance.estimate(whole(m, "m"))
 
+    @door
     def save(self, folder: str | Path) -> None:
         """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
 
         The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
         many bytes; a disk without room is refused. The model and the training set are not in it.
         """
-        save(self.relevance, Path(folder), self.classes)
+        save(self.relevance, path(folder, "folder"), self.classes)
 
     @classmethod
+    @door
     def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
         """The explainer that was saved from this model and training set: the same numbers, bit for bit.
 
         A weight, label or row that has changed is refused, with what differs. `options` are those of an
         Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
         """
-        saved = Saved.open(Path(folder))
+        refuse_keywords("Explainer.load", options, list(inspect.signature(cls).parameters)[2:])
+        saved = Saved.open(path(folder, "folder"))
         explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
         saved.restore(explainer.relevance)
         if explainer.subject.classes is None:

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -62,9 +63,7 @@ class Explanation:
 
     def __getitem__(self, case: int) -> "Explanation":
         """The explanation of one of the cases."""
-        if not -len(self) <= case < len(self):
-            raise IndexError(f"There is no case {case} among {len(self)}.")
-        i = range(len(self))[case]
+        i = self._place(case)
         one = slice(i, i + 1)
         return replace(
             self,
@@ -85,6 +84,7 @@ class Explanation:
 
     def precedents(self, case: int = 0) -> list[Precedent]:
         """The precedents of a case, most relevant first."""
+        case = self._place(case)
         found, predicted = self.top.indices[case].tolist(), int(self.predictions[case])
         none = [None] * len(found)
         rows = zip(
@@ -100,6 +100,12 @@ class Explanation:
             strict=True,
         )
         return [Precedent(*row) for row in rows]
+
+    def _place(self, case: int) -> int:
+        """The place of a case, counted from the first; one that there is not is an IndexError."""
+        if not -len(self) <= index(case) < len(self):
+            raise IndexError(f"There is no case {case} among {len(self)}.")
+        return range(len(self))[index(case)]
 
     def name(self, label: int) -> str:
         """The class's name, or its number."""

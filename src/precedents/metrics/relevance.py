@@ -18,6 +18,7 @@ from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate, elapsed, speed
+from precedents.runtime.door import door
 
 if TYPE_CHECKING:
     from precedents.metrics.metric import Metric
@@ -68,6 +69,7 @@ class Relevance:
         """
         return self.inverse.kernels(Question(self.vectors, cases, again))
 
+    @door
     def scores(self, cases: Examples) -> Tensor:
         """The full matrix [m, n], float64; cases are rows."""
         m, n = len(cases), len(self.workspace.train)
@@ -95,6 +97,7 @@ class Relevance:
         """The k most relevant training instances of each case; the full matrix is never held."""
         return self.ranked(cases, k).top
 
+    @door
     def ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths."""
         k, inverse = checked_k(k, len(self.workspace.subject.train)), self.inverse
@@ -112,6 +115,7 @@ class Relevance:
             squares.append(kernel.train_sq)
             yield self.metric.similarity(kernel)
 
+    @door
     def estimate(self, m: int) -> Estimate:
         """What the relevance to m cases will take, from a trial on a few instances."""
         workspace, vectors = self.workspace, self.vectors

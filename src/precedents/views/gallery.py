@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precedents.seen import visible
 from precedents.views import comparison
 from precedents.views.comparison import Column, compared, parts, sides
-from precedents.views.instance import Cell, Shown, as_png, lines, shrunk, visible
+from precedents.views.instance import Cell, Shown, as_png, lines, shrunk
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

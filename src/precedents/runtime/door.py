@@ -1,0 +1,54 @@
+"""Doors: public calls, whose numbers do not depend on the caller's modes, and whose errors are ours.
+
+Autocast, inference mode and a default device without data (meta) are switched off inside of a door, and are
+as they were when the call returns. Nothing else that a caller sets (no_grad, the default type, deterministic
+algorithms) changes a number.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import torch
+
+from precedents.errors import PrecedentsError
+from precedents.runtime.users_code import place, users
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DEVICES = ("cpu", "cuda")  # that autocast is for
+
+
+def door(function: Callable[P, T]) -> Callable[P, T]:
+    """Makes a public call one whose numbers are the same in every mode, and whose errors are ours."""
+
+    @wraps(function)
+    def entered(*args: P.args, **kwargs: P.kwargs) -> T:
+        with steady():
+            try:
+                return function(*args, **kwargs)
+            except (PrecedentsError, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                if not place(error):
+                    raise  # not the user's
+                with users("what was passed"):
+                    raise
+
+    return entered
+
+
+@contextmanager
+def steady() -> Iterator[None]:
+    """A context without the modes of the caller that change numbers."""
+    with ExitStack() as stack:
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(mode=False))
+        for device in DEVICES:
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        if torch.get_default_device().type == "meta":
+            stack.enter_context(torch.device("cpu"))
+        yield
