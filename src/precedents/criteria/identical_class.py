@@ -8,7 +8,7 @@ from precedents.criteria._trial import Trial
 from precedents.metrics.metric import Metric
 from precedents.metrics.ranking import checked_k, top_k
 from precedents.registry import written
-from precedents.runtime.given import share, whole
+from precedents.runtime.given import share, whole_number
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class IdenticalClass(Criterion):
     sentence = "The most relevant training instances have the class that the model predicted."
 
     def __post_init__(self) -> None:
-        whole(self.k, "k")
+        whole_number(self.k, "k")
         share(self.demand, "demand")
 
     @property

@@ -12,7 +12,7 @@ from precedents.errors import NotApplicable
 from precedents.metrics.metric import Metric
 from precedents.registry import written
 from precedents.runtime.cache import Slot
-from precedents.runtime.given import seed, share, whole
+from precedents.runtime.given import seed, share, whole_number
 
 OWN_CASES: Slot[tuple[Trial, torch.Tensor]] = Slot("training instances as cases, and their places")
 ROUNDING = 1e-9  # relative to the row's largest score: an equal of the instance is not better than it
@@ -40,7 +40,7 @@ class IdenticalInstance(Criterion):
     sentence = "A training instance, asked about as a case, finds itself."
 
     def __post_init__(self) -> None:
-        whole(self.most, "most, the number of training instances that are asked about,")
+        whole_number(self.most, "most, the number of training instances that are asked about,")
         seed(self.seed)
         share(self.demand, "demand")
 

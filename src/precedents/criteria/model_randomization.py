@@ -18,7 +18,7 @@ from precedents.criteria._verdict import of_correlation
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.registry import written
-from precedents.runtime.given import seed, share, whole
+from precedents.runtime.given import seed, share, whole_number
 
 Label = Literal["own", "shared"]
 
@@ -52,7 +52,7 @@ class ModelRandomization(Criterion):
     def __post_init__(self) -> None:
         if self.label not in get_args(Label):
             raise InputError(f"label is {self.label!r}. Use one of: {', '.join(get_args(Label))}.")
-        whole(self.draws, "draws, the number of random models,")
+        whole_number(self.draws, "draws, the number of random models,")
         seed(self.seed)
         share(self.fail, "fail")
 

@@ -28,7 +28,7 @@ from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Estimate
 from precedents.runtime.door import door
-from precedents.runtime.given import path, whole
+from precedents.runtime.given import path, whole_number
 from precedents.runtime.wording import a_type
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
@@ -184,7 +184,7 @@ class Explainer:
     @door
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
-        return self.relevance.estimate(whole(m, "m"))
+        return self.relevance.estimate(whole_number(m, "m"))
 
     @door
     def save(self, folder: str | Path) -> None:

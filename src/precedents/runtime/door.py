@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 import torch
 
 from precedents.errors import PrecedentsError
-from precedents.runtime.users_code import place, users
+from precedents.runtime.users_code import place, refused
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,10 +32,9 @@ def door(function: Callable[P, T]) -> Callable[P, T]:
             except (PrecedentsError, KeyboardInterrupt):
                 raise
             except BaseException as error:
-                if not place(error):
-                    raise  # not the user's
-                with users("what was passed"):
-                    raise
+                if place(error):
+                    raise refused(error) from error
+                raise
 
     return entered
 

@@ -15,10 +15,10 @@ from precedents.seen import clipped
 SEEDS = 2**63  # below which a seed is
 
 
-def whole(value: Any, name: str, least: int = 1, most: float = inf) -> int:
+def whole_number(value: Any, name: str, least: int = 1, most: float = inf) -> int:
     """A whole number from `least` to `most`, as Python, numpy or torch have it; neither a bool nor a text.
 
-    >>> whole(3, "k")
+    >>> whole_number(3, "k")
     3
     """
     try:
@@ -44,7 +44,7 @@ def real(value: Any, name: str, least: float = 0.0, most: float = inf) -> float:
 
 def seed(value: Any, name: str = "seed") -> int:
     """A whole number that random numbers can begin with."""
-    return whole(value, name, 0, SEEDS - 1)
+    return whole_number(value, name, 0, SEEDS - 1)
 
 
 def share(value: Any, name: str) -> float:

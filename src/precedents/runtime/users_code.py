@@ -32,12 +32,18 @@ class users:  # noqa: N801  read as a word: `with users("the loss"):`
 
     def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> None:
         """Errors of ours pass."""
-        if error is None or isinstance(error, (PrecedentsError, KeyboardInterrupt)):
-            return
-        what, advice = f"{self.what[:1].upper()}{self.what[1:]}", f". {self.advice}." if self.advice else "."
-        if out_of_memory(error):
-            raise BudgetError(f"{what} ran out of memory: {why(error)}{advice}") from error
-        raise UserCodeError(f"{what} failed: {why(error)}{advice}") from error
+        if error is not None and not isinstance(error, (PrecedentsError, KeyboardInterrupt)):
+            raise refused(error, self.what, self.advice) from error
+
+
+def refused(
+    error: BaseException, what: str = "what was passed", advice: str = ""
+) -> UserCodeError | BudgetError:
+    """What a user's code raised, as an error of ours about `what` it was."""
+    name, more = f"{what[:1].upper()}{what[1:]}", f" {advice}." if advice else ""
+    if out_of_memory(error):
+        return BudgetError(f"{name} ran out of memory: {why(error)}.{more}")
+    return UserCodeError(f"{name} failed: {why(error)}.{more}")
 
 
 def why(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from precedents.data.examples import Examples
 from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import whole
 from precedents.runtime.cost import Estimate, elapsed
+from precedents.runtime.given import seed, whole_number
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.dataset import Dataset, Subset, subset
 from precedents.zoo.train import SIZE, Schedule, trained
@@ -45,8 +46,8 @@ class Recipe:
     def __post_init__(self) -> None:
         DATASETS.known(self.dataset)
         ARCHITECTURES.known(self.model)
-        if self.epochs < 1:
-            raise InputError(f"epochs is {self.epochs}. Train for at least one.")
+        whole_number(self.epochs, "epochs")
+        seed(self.seed)
 
     @property
     def folder(self) -> Path:

@@ -24,7 +24,7 @@ from precedents.metrics.vectors import Vectors
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
-from precedents.runtime.given import whole
+from precedents.runtime.given import whole_number
 
 PAIRS: Slot[Eigenpairs] = Slot("Lanczos eigenpairs of the Hessian", large=True)
 
@@ -52,7 +52,7 @@ class InverseLanczos(Preconditioner):
     def __post_init__(self) -> None:
         checked_damping(self.damping)
         known_settings(negative=(self.negative, Negative))
-        whole(self.rank, "rank, the number of eigenpairs,")
+        whole_number(self.rank, "rank, the number of eigenpairs,")
 
     def fit(self, vectors: Vectors) -> Inverse:
         """The pairs are computed once, whatever the damping and what happens to negative ones."""
