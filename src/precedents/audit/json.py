@@ -1,6 +1,5 @@
 """An audit as plain values, and back: what `schema.json` describes."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +14,7 @@ from precedents.audit.scope import Scope
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.errors import FormatError
+from precedents.runtime.strict_json import loads
 
 FORMAT = 1
 
@@ -42,7 +42,7 @@ def plain(audit: Audit) -> dict[str, Any]:
 def read(text: str) -> Audit:
     """The audit that a text in JSON holds; another format or another text is refused."""
     try:
-        value = json.loads(text)
+        value = loads(text)
         if value["format"] != FORMAT:
             raise FormatError(f"The audit has the format {value['format']}; this version reads {FORMAT}.")
         return Audit(
@@ -57,7 +57,7 @@ def read(text: str) -> Audit:
             examples=[Case(**each) for each in value["examples"]],
             recommendation=Recommendation(**value["recommendation"]),
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
         raise FormatError(f"This is no audit in JSON: {type(error).__name__} {error}.") from error
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import write
 from precedents.runtime.log import Log
+from precedents.runtime.strict_json import loads, text_of
 
 FORMAT = 1
 INSTEAD = "Pass another folder as keep, or delete this one."
@@ -53,7 +54,7 @@ def _opened(folder: Path, manifest: Mapping[str, Any]) -> Path:
         write(file, json.dumps(manifest, indent=2) + "\n")
         return records
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = loads(text_of(file))
         differing = [name for name in {**manifest, **found} if found.get(name) != manifest.get(name)]
     except (ValueError, TypeError, AttributeError):
         raise FormatError(f"{file} is no manifest of an audit. {INSTEAD}") from None

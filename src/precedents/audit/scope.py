@@ -11,6 +11,7 @@ import torch
 from precedents.audit.agenda import Agenda
 from precedents.criteria._trial import Trial
 from precedents.data.examples import Examples
+from precedents.seen import clipped
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Scope:
 
     def name(self, label: int) -> str:
         """The name of the class with this label, or its number."""
-        return str(label) if self.names is None else self.names[label]
+        return str(label) if self.names is None else clipped(self.names[label])
 
 
 def facts_of(trial: Trial, name: str) -> dict[str, str]:

@@ -4,6 +4,8 @@ hub             the first precedent of at least three cases, and of at least hal
                 average; judged over 20 cases or more.
 outlying norm   longer than 99% of the training instances, and than three times their median, under M^-1.
 duplicate       its input is the case's own.
+zero vector     it has no direction under the metric: of gradients, its prediction is saturated.
+not ranked      all training instances have the same score, so that none is more relevant than another.
 """
 
 from collections import Counter
@@ -18,6 +20,7 @@ from precedents.adapters._subject import Subject
 from precedents.data.inputs import Inputs, bare, leaves, mapped
 
 ANOTHER, HUB, NORM, DUPLICATE = "another class", "hub", "outlying norm", "duplicate of the case"
+ZERO, UNRANKED = "zero vector", "not ranked"
 ENOUGH = 20  # cases that hubs are judged over
 LEAST = 3  # cases that a hub answers
 HIGH = 0.99  # the quantile of the lengths above which one is outlying
@@ -57,6 +60,30 @@ def outlying(lengths: Tensor) -> Tensor:
         return torch.zeros(len(lengths), dtype=torch.bool)
     ordered = known.sort().values
     return lengths > max(_quantile(ordered, HIGH), TIMES * _quantile(ordered, 0.5))
+
+
+def zeros(lengths: Tensor | None, places: Tensor) -> Tensor:
+    """Which of the instances at these places [m, k] have a vector of zeros."""
+    return torch.zeros_like(places, dtype=torch.bool) if lengths is None else lengths[places] == 0
+
+
+def unranked(below: Tensor, n: int) -> Tensor:
+    """Of which cases [m] all n training instances have the same score, from how many are below the best."""
+    return (below == 0).all(dim=1) & (n > 1)
+
+
+def remarks(metric: str, gradients: bool, tied: Tensor, empty: Tensor) -> list[list[str]]:
+    """For each case [m] why a metric cannot rank, if all scores are tied or the case's vector is empty."""
+    what = (
+        "the gradient of its loss is zero, as that of a saturated prediction"
+        if gradients
+        else "its vector is zero"
+    )
+    said = []
+    for same, zero in zip(tied.tolist(), empty.tolist(), strict=True):
+        why = what if zero else "all training instances have the same score"
+        said.append([f"Caution: {metric} cannot rank here: {why}."] if same or zero else [])
+    return said
 
 
 def _quantile(ordered: Tensor, share: float) -> float:

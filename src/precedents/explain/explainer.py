@@ -1,7 +1,8 @@
 """Explainer: from a model and its training set to explanations."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +18,26 @@ from precedents.classifier.outputs import Place
 from precedents.data.examples import Examples
 from precedents.data.inputs import mapped
 from precedents.errors import InputError
-from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, equal, hubs, outlying
+from precedents.explain.cautions import (
+    ANOTHER,
+    DUPLICATE,
+    HUB,
+    NORM,
+    UNRANKED,
+    ZERO,
+    Findings,
+    counted,
+    equal,
+    hubs,
+    outlying,
+    remarks,
+    unranked,
+    zeros,
+)
 from precedents.explain.decomposition import decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.saving import Saved, save
+from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
@@ -104,6 +121,8 @@ class Explainer:
     def __repr__(self) -> str:
         return f"Explainer({self.name}, {len(self.subject.train)} training instances)"
 
+    _reading: Callable[[], AbstractContextManager[None]] = staticmethod(nullcontext)  # of a folder, if loaded
+
     @property
     def classes(self) -> Sequence[str] | None:
         """The names of the classes, if they are known."""
@@ -121,7 +140,8 @@ class Explainer:
         The label of a case is the model's own prediction unless `labels` says otherwise.
         """
         cases = self.subject.cases(x, labels)
-        ranked = self.relevance.ranked(cases, k)
+        with self._reading():
+            ranked = self.relevance.ranked(cases, k)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
@@ -132,6 +152,8 @@ class Explainer:
             HUB: self._hubs(indices),
             NORM: self._outlying(ranked),
             DUPLICATE: equal(asked.inputs, precedents),
+            ZERO: zeros(ranked.lengths, indices),
+            UNRANKED: unranked(ranked.below, len(train))[:, None].expand_as(indices),
         }
         return Explanation(
             metric=self.name,
@@ -151,7 +173,19 @@ class Explainer:
             originals=_originals(cases, train, indices),
             spread=self._spread,
             given=labels is not None,
+            remarks=self._remarks(x, cases, ranked),
         )
+
+    def _remarks(self, x: Any, cases: Examples, ranked: Ranked) -> list[list[str]]:
+        """For each case what speaks against all of its precedents."""
+        tied = unranked(ranked.below, len(self.subject.train))
+        empty = torch.zeros_like(tied) if ranked.case_lengths is None else ranked.case_lengths == 0
+        gradients = self.relevance.metric.features is gradient
+        inputs = cases.take(range(len(cases))).inputs
+        known = self.subject.adapter.unknown(x, self.subject.train, inputs)
+        said = [f"Caution: the model does not know {each}." if each else "" for each in known]
+        found = remarks(self.name, gradients, tied, empty)
+        return [[*([first] if first else []), *more] for first, more in zip(said, found, strict=True)]
 
     @cached_property
     def _spread(self) -> dict[str, float]:
@@ -179,7 +213,9 @@ class Explainer:
     @door
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
-        return self.relevance.scores(self.subject.cases(x, labels))
+        cases = self.subject.cases(x, labels)
+        with self._reading():
+            return self.relevance.scores(cases)
 
     @door
     def estimate(self, m: int = 1) -> Estimate:
@@ -207,6 +243,7 @@ class Explainer:
         saved = Saved.open(path(folder, "folder"))
         explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
         saved.restore(explainer.relevance)
+        explainer._reading = saved.reading
         if explainer.subject.classes is None:
             explainer.subject = replace(explainer.subject, classes=saved.manifest.classes)
         return explainer

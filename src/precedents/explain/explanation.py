@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from precedents.data.inputs import Inputs, bare, mapped
-from precedents.explain.cautions import ANOTHER
+from precedents.explain.cautions import ANOTHER, UNRANKED
 from precedents.explain.decomposition import Decomposition
 from precedents.metrics.ranking import TopK
+from precedents.seen import clipped, told
 from precedents.views.comparison import WIDTH, beginning, line
 from precedents.views.gallery import Strip, figure, page
 from precedents.views.instance import Cell, Render, Shown, scores, shown
@@ -57,6 +58,7 @@ class Explanation:
     numbers: Sequence[int] = ()  # what the cases are called; their places here, if nothing is said
     spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
     given: bool = False  # whether the cases' labels were given, as if they had been predicted
+    remarks: Sequence[Sequence[str]] = ()  # for each case what speaks against all of its precedents
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -77,6 +79,7 @@ class Explanation:
             parts=None if self.parts is None else self.parts.of_cases(one),
             originals=None if self.originals is None else (self.originals[0][one], self.originals[1][one]),
             numbers=self.numbers[one],
+            remarks=self.remarks[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -115,29 +118,35 @@ class Explanation:
         """What the case at this place is called."""
         return self.numbers[case] if self.numbers else case
 
+    def _seen_name(self, label: int) -> str:
+        """The class's name as a person sees it."""
+        return clipped(self.name(label))
+
     def _label(self, case: int) -> str:
-        return f"{'taken for' if self.given else 'predicted'} {self.name(int(self.predictions[case]))}"
+        return f"{'taken for' if self.given else 'predicted'} {self._seen_name(int(self.predictions[case]))}"
 
     def __str__(self) -> str:
-        return "\n".join([*(self._sentence(case) for case in range(len(self))), *self.warnings])
+        return "\n".join([*(self._sentence(case) for case in range(len(self))), *map(told, self.warnings)])
 
     def _sentence(self, case: int) -> str:
         which = f"case {self.number(case)}: " if len(self) > 1 or self.numbers else ""
         found = self.precedents(case)
         places = max(len(str(p.index)) for p in found)
-        names = max(len(self.name(p.label)) for p in found)
+        names = max(len(self._seen_name(p.label)) for p in found)
         asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
         lines = [f"{which}{self._label(case)}{about}, because of"]
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
-            lines.append(
-                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {score}  "
-                f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
-                + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
-            )
+            above = "" if UNRANKED in p.cautions else f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+            cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
+            shown = [f"#{p.index:<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
+            lines.append("".join(f"  {part}" for part in shown if part))
             said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
             lines += [] if said is None else [" " * (places + 5) + said]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
+
+    def _remarks(self, case: int) -> Sequence[str]:
+        return self.remarks[case] if self.remarks else ()
 
     def _shown(self, case: int, rank: int = 0) -> Shown:
         """What a person sees of a case, or of its precedent of this rank."""
@@ -161,6 +170,7 @@ class Explanation:
                 {
                     "case": self.number(case),
                     "prediction": self._plain(int(self.predictions[case])),
+                    "cautions": list(self._remarks(case)),
                     "precedents": [
                         asdict(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
                         for p in self.precedents(case)
@@ -207,7 +217,8 @@ class Explanation:
         return self.to_html()
 
     def _heading(self) -> str:
-        return "\n".join([f"precedents by {self.metric}", *self.warnings])
+        of_cases = [f"case {self.number(i)}: {said}" for i in range(len(self)) for said in self._remarks(i)]
+        return "\n".join(map(told, [f"precedents by {self.metric}", *self.warnings, *of_cases]))
 
     def _strips(self) -> list[Strip]:
         return [self._strip(case) for case in range(len(self))]
@@ -217,7 +228,7 @@ class Explanation:
         found = self.precedents(case)
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
-            title = "\n".join([f"#{p.index} {self.name(p.label)}", score, *marked])
+            title = "\n".join([f"#{p.index} {self._seen_name(p.label)}", score, *marked])
             cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
         asked = Cell(f"case {self.number(case)}\n{self._label(case)}", self._shown(case))
         return Strip(asked, cells, self.spread)

@@ -11,7 +11,7 @@ their checksums compared, when the first question comes.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import disk_usage
@@ -23,14 +23,16 @@ from torch import Tensor
 from precedents._version import __version__
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
-from precedents.errors import BudgetError, FormatError, InputError, StaleError, StoreError
+from precedents.errors import BudgetError, FormatError, InputError, PrecedentsError, StaleError, StoreError
 from precedents.gradients.rows import Rows
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Holding, Vectors
 from precedents.runtime.atomic import whole
 from precedents.runtime.budget import readable
 from precedents.runtime.serialize import UnwritableError, read, written
+from precedents.runtime.strict_json import loads, text_of
 from precedents.runtime.tensor_files import TensorFiles
+from precedents.runtime.users_code import out_of_memory
 
 FORMAT = 2
 MANIFEST, TRAIN = "explainer.json", "train.safetensors"
@@ -112,7 +114,7 @@ class Saved:
             state = "has no saved explainer in it" if folder.is_dir() else "is no folder"
             raise InputError(f"{folder} {state}. Save one there: explainer.save({str(folder)!r})")
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = loads(text_of(path))
             found = content["format"], content["version"]
         except (ValueError, KeyError, TypeError):
             raise FormatError(f"{path} is no manifest of an explainer. {_again(folder)}") from None
@@ -146,6 +148,10 @@ class Saved:
                 items = manifest.holdings[holding.slot.name]
                 if items:
                     cache.put(holding.slot, SavedBlocks(self, items, known))
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Around a question: tensors of other shapes than those that were saved are a damage of the folder."""
+        return _damage(self.folder)
 
     def _refuse(self, differences: Sequence[str]) -> None:
         if differences:
@@ -260,8 +266,14 @@ def _damage(folder: Path) -> Iterator[None]:
     try:
         yield
     except FormatError as error:
+        if _again(folder) in str(error):
+            raise
         raise FormatError(f"{error} {_again(folder)}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
+    except PrecedentsError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, ImportError, IndexError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
         raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from error
 
 

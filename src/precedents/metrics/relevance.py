@@ -33,6 +33,7 @@ class Ranked:
     top: TopK
     below: Tensor  # [m, k], how many training instances have a lower score
     lengths: Tensor | None  # [n], under M^-1; none where it is indefinite
+    case_lengths: Tensor | None  # [m], the same of the cases
 
 
 @dataclass(frozen=True)
@@ -101,18 +102,22 @@ class Relevance:
     def ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths."""
         k, inverse = checked_k(k, len(self.workspace.subject.train)), self.inverse
-        every, squares = [], list[Tensor]()
+        every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases):
-            squares.clear()
-            every.append(ranked(self._blocks(inverse.kernels(Question(self.vectors, group)), squares), k))
+            passed.clear()
+            every.append(ranked(self._blocks(inverse.kernels(Question(self.vectors, group)), passed), k))
+            asked.append(passed[0].case_sq)
         tops, below = zip(*every, strict=True)
-        lengths = torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
-        return Ranked(stacked(tops), torch.cat(below), lengths)
+        lengths, own = (
+            torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
+            for squares in ([each.train_sq for each in passed], asked)
+        )
+        return Ranked(stacked(tops), torch.cat(below), lengths, own)
 
-    def _blocks(self, kernels: Iterable[Kernel], squares: list[Tensor]) -> Iterator[Tensor]:
-        """Relevance block by block; the squared lengths of the training instances are noted on the way."""
+    def _blocks(self, kernels: Iterable[Kernel], passed: list[Kernel]) -> Iterator[Tensor]:
+        """Relevance block by block; the squared lengths are noted on the way."""
         for kernel in kernels:
-            squares.append(kernel.train_sq)
+            passed.append(Kernel(kernel.cross[:, :0], kernel.case_sq, kernel.train_sq, kernel.definite))
             yield self.metric.similarity(kernel)
 
     @door

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from precedents.errors import FormatError
+from precedents.runtime.strict_json import loads, regular
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ class Log:
         """
         for number, line in enumerate(self._whole().splitlines()[start - 1 :], start):
             try:
-                record = json.loads(line)
+                record = loads(line)
                 if not isinstance(record, dict):
                     raise TypeError
                 made = understood(record)
@@ -67,5 +68,5 @@ class Log:
 
     def _whole(self) -> bytes:
         """All lines that have their end."""
-        content = self.path.read_bytes() if self.path.exists() else b""
+        content = regular(self.path).read_bytes() if self.path.exists() else b""
         return content[: content.rfind(b"\n") + 1]

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from precedents.errors import FormatError, StoreError
+from precedents.runtime.strict_json import inside
 
 ALIGNED, FILLING = 64, "~"  # bytes; how the names of what fills the room between tensors begin
 DTYPES = {  # as safetensors calls them
@@ -52,7 +53,7 @@ class TensorFiles:
     def complete(self) -> None:
         """Refuses a folder in which a file is missing or has another size."""
         for name, known in self.known.items():
-            path = self.folder / name
+            path = inside(self.folder, name)
             if not path.is_file():
                 raise FormatError(f"{path} is missing.")
             if path.stat().st_size != known["bytes"]:
@@ -60,14 +61,14 @@ class TensorFiles:
 
     def read(self, name: str) -> dict[str, Tensor]:
         """The tensors of a file; one that is not what was written is refused."""
-        path = self.folder / name
+        path = inside(self.folder, name)
         try:
             if _checksum(path) != self.known[name]["checksum"]:
                 raise FormatError(f"{path} is damaged: its checksum differs.")
             with safe_open(path, framework="pt") as file:
                 names = [name for name in file.keys() if not name.startswith(FILLING)]  # noqa: SIM118  no mapping
                 return {name: file.get_tensor(name) for name in names}
-        except (OSError, SafetensorError) as error:
+        except (OSError, SafetensorError, ValueError, RuntimeError) as error:
             raise FormatError(f"{path} cannot be read: {error}.") from error
 
 

@@ -26,6 +26,7 @@ from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import whole
 from precedents.runtime.cost import Estimate, elapsed
 from precedents.runtime.given import seed, whole_number
+from precedents.runtime.strict_json import loads, regular, text_of
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.dataset import Dataset, Subset, subset
 from precedents.zoo.train import SIZE, Schedule, trained
@@ -161,7 +162,7 @@ class Run:
             test = subset(dataset.train if dataset.test is None else dataset.test, torch.tensor(split["test"]))
             then, metrics = dict(manifest["fingerprints"]), dict(manifest["metrics"])
             words = tuple(manifest["words"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
             if isinstance(error, InputError):
                 raise
             raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from None
@@ -215,7 +216,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         state = "has no run in it" if folder.is_dir() else "is no folder"
         raise InputError(f"{folder} {state}. Make one: precedents train --dataset digits --model cnn")
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = loads(text_of(folder / MANIFEST))
     except ValueError:
         manifest = None
     if not isinstance(manifest, dict) or "format" not in manifest:
@@ -228,7 +229,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _weights(folder: Path) -> bytes:
     try:
-        return (folder / WEIGHTS).read_bytes()
+        return regular(folder / WEIGHTS).read_bytes()
     except FileNotFoundError:
         raise FormatError(f"{folder} has no {WEIGHTS}. {_again(folder)}") from None
 
