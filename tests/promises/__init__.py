@@ -1,0 +1,1 @@
+"""What the library promises, as tables of cases."""
