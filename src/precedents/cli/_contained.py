@@ -29,12 +29,14 @@ def apart() -> Iterator[TextIO]:
     results = out if own is None else os.fdopen(own, "w", encoding=out.encoding, errors="backslashreplace")
     first = os.dup(1)
     os.dup2(2, 1)
-    sys.stdout = sys.stderr
+    sys.stdout = shadow = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1)
     try:
         yield results
     finally:
-        _flushed(out)
+        _flushed(out, shadow)
         sys.stdout = out
+        with suppress(OSError):
+            shadow.close()
         os.dup2(first, 1)
         os.close(first)
         if results is not out:
@@ -42,9 +44,9 @@ def apart() -> Iterator[TextIO]:
                 results.close()
 
 
-def _flushed(out: TextIO) -> None:
+def _flushed(*streams: TextIO) -> None:
     """What was printed and is held back goes to where it was printed."""
-    for stream in (out, sys.stdout, sys.stderr):
+    for stream in (*streams, sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     with suppress(OSError, AttributeError, TypeError):
