@@ -31,13 +31,13 @@ class PrecedentsError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by what it says, whatever its constructor takes: errors come back from other processes."""
-        return _said, (type(self), self.args)
+        return PrecedentsError._again, (type(self), self.args)
 
-
-def _said(kind: type[PrecedentsError], said: tuple[object, ...]) -> PrecedentsError:
-    made = kind.__new__(kind)
-    made.args = said
-    return made
+    @staticmethod
+    def _again(kind: "type[PrecedentsError]", said: tuple[object, ...]) -> "PrecedentsError":
+        made = kind.__new__(kind)
+        made.args = said
+        return made
 
 
 class InputError(PrecedentsError, ValueError):
@@ -48,17 +48,21 @@ class UnknownNameError(InputError):
     """A name that is in no registry; the nearest known one is suggested."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names, short = list(known), clipped(name)
-        near = get_close_matches(short.lower(), names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"No {kind} is named {short!r}.{hint} Known: {', '.join(map(clipped, names))}.")
+        super().__init__(f"No {kind} is named {clipped(name)!r}.{self._hint(name, list(known))}")
+
+    @staticmethod
+    def _hint(name: str, known: list[str]) -> str:
+        """The nearest of the known names, and all of them."""
+        near = get_close_matches(clipped(name).lower(), known, n=1)
+        return (f" Did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(map(clipped, known))}."
 
 
 class KeywordError(UnknownNameError, TypeError):
     """A keyword that a function does not take; the nearest that it takes is suggested."""
 
     def __init__(self, function: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"keyword of {function}", name, known)
+        said = f"{function}() got an unexpected keyword argument {clipped(name)!r}."
+        InputError.__init__(self, said + self._hint(name, list(known)))
 
 
 class UserCodeError(InputError):

@@ -216,15 +216,15 @@ UNUSABLE = {
     "columns": (lambda: pr.tables(3), "columns is an int"),
     "Trial.of": (
         lambda: Trial.of(linear(), (X, Y), (X, Y), hiden=["0"]),
-        "No keyword of Trial.of is named 'hiden'. Did you mean 'hidden'?",
+        "Trial.of() got an unexpected keyword argument 'hiden'. Did you mean 'hidden'?",
     ),
     "Classifier.of": (
         lambda: Classifier.of(linear(), Examples.of((X, Y)), memry=1),
-        "No keyword of Classifier.of is named 'memry'. Did you mean 'memory'?",
+        "Classifier.of() got an unexpected keyword argument 'memry'. Did you mean 'memory'?",
     ),
     "Explainer.load": (
         lambda: Explainer.load("none", linear(), (X, Y), rendr=1),
-        "No keyword of Explainer.load is named 'rendr'. Did you mean 'render'?",
+        "Explainer.load() got an unexpected keyword argument 'rendr'. Did you mean 'render'?",
     ),
     "damping twice": (lambda: pr.metric("cosine:gradient/hessian(damping=1, damping=2)"), "says damping twice"),
     "k twice": (lambda: pr.CRITERIA.read("identical_class(k=1, k=2)"), "says k twice"),
@@ -300,7 +300,7 @@ def test_a_case_that_is_no_number_is_named_as_a_case(value, labels, metric) -> N
 
 
 def test_a_training_row_that_is_no_number_is_named_as_one() -> None:
-    with pytest.raises(pr.NumericalError, match=r"The loss of 1 training instance\(s\) is not finite: #3\."):
+    with pytest.raises(pr.NumericalError, match=r"is not finite: #3\. .* in these training instances"):
         Explainer(linear(), (spoiled(3, float("nan")), Y)).explain(X[0])
 
 
@@ -378,11 +378,11 @@ def test_a_damping_in_a_text_is_positive_finite_and_said_once(name, text) -> Non
     "text",
     [
         *(f"identical_class(demand={value})" for value in ("2", "-1", "nan", "inf")),
-        *(f"identical_class(k={value})" for value in ("0", "-1", "1.5", "")),
+        *(f"identical_class(k={value})" for value in ("1.5", "")),
         *(f"model_randomization(seed={value})" for value in ("-1", "99999999999999999999999")),
         *(f"model_randomization(fail={value})" for value in ("nan", "5")),
         *(f"identical_instance({setting})" for setting in ("most=0", "seed=-1", "demand=inf")),
-        *(f"identical_subclass({setting})" for setting in ("k=0", "seed=-1", "demand=nan")),
+        *(f"identical_subclass({setting})" for setting in ("k=x", "seed=-1", "demand=nan")),
     ],
 )
 def test_settings_of_criteria_are_within_their_ranges(text) -> None:

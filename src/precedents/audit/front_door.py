@@ -67,7 +67,7 @@ def audit(
     'passed'
     """
     if afford is not None:
-        afford = real(afford, "afford, the seconds that explaining one case may take,")
+        afford = real(afford, "afford", "Pass the seconds that explaining one case may take, as 0.5")
     subject = Subject.of(
         model,
         train,

@@ -37,6 +37,8 @@ Vectorise = Callable[[Inputs], Tensor]
 FORWARD_INSTANCES = 512  # that go forward at once, at most,
 FORWARD_BYTES = 2**28  # that their layers return
 
+WHERE = {"instance": "training instances"}  # what instances are, in messages
+
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
 
 
@@ -109,12 +111,12 @@ class Classifier:
         return self.outputs.of(self.module, inputs)
 
     @torch.no_grad()
-    def finite_logits(self, batch: Batch, what: str = "training instance") -> Tensor:
+    def finite_logits(self, batch: Batch, what: str = "instance") -> Tensor:
         """Logits in float64; instances whose loss would be no number are named, by `what` they are."""
         return self.checked_logits(self.logits(batch.inputs), batch.indices, what)
 
     @staticmethod
-    def checked_logits(logits: Tensor, indices: Sequence[int], what: str = "training instance") -> Tensor:
+    def checked_logits(logits: Tensor, indices: Sequence[int], what: str = "instance") -> Tensor:
         """Logits that are there already, in float64; instances whose loss would be no number are named."""
         logits = logits.double().cpu()
         wrong = (~logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
@@ -122,12 +124,12 @@ class Classifier:
             named = ", ".join(f"#{indices[i]}" for i in wrong[:5]) + (" ..." if len(wrong) > 5 else "")
             raise NumericalError(
                 f"The loss of {len(wrong)} {what}(s) is not finite: {named}. "
-                "Look for NaN or infinite values in these inputs and in the weights."
+                f"Look for NaN or infinite values in these {WHERE.get(what, what + 's')} and in the weights."
             )
         return logits
 
     @door
-    def predicted(self, examples: Examples, what: str = "training instance") -> Tensor:
+    def predicted(self, examples: Examples, what: str = "instance") -> Tensor:
         """The class with the largest logit for each instance [n]; errors say `what` an instance is."""
         batches = examples.batches(self.at_once)
         return torch.cat([self.finite_logits(batch, what).argmax(dim=1) for batch in batches])

@@ -8,7 +8,7 @@ from precedents.criteria._trial import Trial
 from precedents.metrics.metric import Metric
 from precedents.metrics.ranking import checked_k, top_k
 from precedents.registry import written
-from precedents.runtime.given import share, whole_number
+from precedents.runtime.given import share
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class IdenticalClass(Criterion):
     sentence = "The most relevant training instances have the class that the model predicted."
 
     def __post_init__(self) -> None:
-        whole_number(self.k, "k")
         share(self.demand, "demand")
 
     @property

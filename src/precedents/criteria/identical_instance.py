@@ -40,7 +40,7 @@ class IdenticalInstance(Criterion):
     sentence = "A training instance, asked about as a case, finds itself."
 
     def __post_init__(self) -> None:
-        whole_number(self.most, "most, the number of training instances that are asked about,")
+        whole_number(self.most, "most", advice="Ask about at least one training instance")
         seed(self.seed)
         share(self.demand, "demand")
 

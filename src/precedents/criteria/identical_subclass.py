@@ -14,7 +14,7 @@ from precedents.errors import NotApplicable
 from precedents.metrics.metric import Metric
 from precedents.metrics.ranking import checked_k, top_k
 from precedents.registry import written
-from precedents.runtime.given import seed, share, whole_number
+from precedents.runtime.given import seed, share
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class IdenticalSubclass(Criterion):
     )
 
     def __post_init__(self) -> None:
-        whole_number(self.k, "k")
         seed(self.seed)
         share(self.demand, "demand")
 

@@ -52,7 +52,7 @@ class ModelRandomization(Criterion):
     def __post_init__(self) -> None:
         if self.label not in get_args(Label):
             raise InputError(f"label is {self.label!r}. Use one of: {', '.join(get_args(Label))}.")
-        whole_number(self.draws, "draws, the number of random models,")
+        whole_number(self.draws, "draws", advice="Draw at least one random model")
         seed(self.seed)
         share(self.fail, "fail")
 

@@ -1,7 +1,7 @@
 """Plain values that a user passes: numbers within their ranges, folders and lists, or a refusal by name."""
 
 from collections.abc import Iterable
-from math import inf, isfinite
+from math import inf
 from numbers import Real
 from operator import index
 from os import PathLike
@@ -15,8 +15,10 @@ from precedents.seen import clipped
 SEEDS = 2**63  # below which a seed is
 
 
-def whole_number(value: Any, name: str, least: int = 1, most: float = inf) -> int:
+def whole_number(value: Any, name: str, least: int = 1, most: float = inf, advice: str = "") -> int:
     """A whole number from `least` to `most`, as Python, numpy or torch have it; neither a bool nor a text.
+
+    `advice` says what to pass, if that is not plain from the range.
 
     >>> whole_number(3, "k")
     3
@@ -26,19 +28,20 @@ def whole_number(value: Any, name: str, least: int = 1, most: float = inf) -> in
     except (TypeError, ValueError):
         number = None
     if number is None or not least <= number <= most:
-        raise InputError(f"{name} is {_told(value)}. Pass a whole number {_range(least, most)}.")
+        said = advice or f"Pass a whole number {_range(least, most)}"
+        raise InputError(f"{name} is {_told(value)}. {said}.")
     return number
 
 
-def real(value: Any, name: str, least: float = 0.0, most: float = inf) -> float:
-    """A finite number above `least`, at most `most`; neither a bool nor a text.
+def real(value: Any, name: str, advice: str) -> float:
+    """A positive and finite number, neither a bool nor a text; `advice` says what to pass.
 
-    >>> real(0.5, "damping")
+    >>> real(0.5, "afford", "Pass seconds")
     0.5
     """
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else inf
-    if not isfinite(number) or not least < number <= most:
-        raise InputError(f"{name} is {_told(value)}. Pass a number above {least:g}{_up_to(most)}.")
+    if not 0 < number < inf:
+        raise InputError(f"{name} is {_told(value)}. {advice}.")
     return number
 
 
@@ -77,7 +80,3 @@ def _told(value: Any) -> str:
 
 def _range(least: int, most: float) -> str:
     return f"of at least {least}" if most == inf else f"from {least} to {most}"
-
-
-def _up_to(most: float) -> str:
-    return "" if most == inf else f" and at most {most:g}"

@@ -47,7 +47,7 @@ class Recipe:
     def __post_init__(self) -> None:
         DATASETS.known(self.dataset)
         ARCHITECTURES.known(self.model)
-        whole_number(self.epochs, "epochs")
+        whole_number(self.epochs, "epochs", advice="Train for at least one")
         seed(self.seed)
 
     @property

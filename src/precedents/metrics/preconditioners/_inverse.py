@@ -162,6 +162,7 @@ class Coordinates(Inverse):
 
 def absolute(damping: float, size: float) -> float:
     """The absolute damping: relative to the mean absolute entry of the matrix's diagonal."""
+    checked_damping(damping)
     return damping * (size if size > 0 else 1.0)
 
 

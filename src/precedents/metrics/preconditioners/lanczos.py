@@ -52,7 +52,7 @@ class InverseLanczos(Preconditioner):
     def __post_init__(self) -> None:
         checked_damping(self.damping)
         known_settings(negative=(self.negative, Negative))
-        whole_number(self.rank, "rank, the number of eigenpairs,")
+        whole_number(self.rank, "rank", advice="Ask for at least one eigenpair, for example rank=100")
 
     def fit(self, vectors: Vectors) -> Inverse:
         """The pairs are computed once, whatever the damping and what happens to negative ones."""
