@@ -131,9 +131,9 @@ def test_the_citation_is_whole_and_of_this_version() -> None:
 
 
 def test_the_changelog_begins_with_this_version_and_its_date() -> None:
-    first = re.search(r"^## (.*)$", PAGES["CHANGELOG.md"], flags=re.MULTILINE)
-    assert first is not None
-    assert first[1] == f"{precedents.__version__} ({CITATION['date-released']})"
+    sections = re.findall(r"^## (.*)$", PAGES["CHANGELOG.md"], flags=re.MULTILINE)
+    first = sections[sections[0] == "Unreleased"]  # what is not released yet stands above
+    assert first == f"{precedents.__version__} ({CITATION['date-released']})"
 
 
 @pytest.mark.parametrize(

@@ -206,8 +206,11 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
 
 def _typed(inputs: Inputs, like: Inputs) -> Inputs:
     """Whole numbers as floating point ones, where training instances are; the other way round is refused."""
+    single = isinstance(inputs, Tensor), isinstance(like, Tensor)
+    if all(single) and inputs.is_floating_point() == like.is_floating_point():  # type: ignore[union-attr]
+        return inputs
     own, wanted = list(leaves(inputs)), list(leaves(like))
-    if len(own) != len(wanted) or type(inputs) is not type(like):
+    if len(own) != len(wanted) or len(set(single)) > 1:
         raise InputError(f"The cases are {_form(inputs)}, but the training instances are {_form(like)}.")
     for leaf, other in zip(own, wanted, strict=True):
         if leaf.is_floating_point() and not other.is_floating_point():

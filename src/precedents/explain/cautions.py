@@ -18,6 +18,7 @@ from torch import Tensor
 
 from precedents.adapters._subject import Subject
 from precedents.data.inputs import Inputs, bare, leaves, mapped
+from precedents.metrics.relevance import Ranked
 
 ANOTHER, HUB, NORM, DUPLICATE = "another class", "hub", "outlying norm", "duplicate of the case"
 ZERO, UNRANKED = "zero vector", "not ranked"
@@ -62,28 +63,32 @@ def outlying(lengths: Tensor) -> Tensor:
     return lengths > max(_quantile(ordered, HIGH), TIMES * _quantile(ordered, 0.5))
 
 
-def zeros(lengths: Tensor | None, places: Tensor) -> Tensor:
-    """Which of the instances at these places [m, k] have a vector of zeros."""
-    return torch.zeros_like(places, dtype=torch.bool) if lengths is None else lengths[places] == 0
+@dataclass(frozen=True, eq=False)
+class Doubts:
+    """Where a metric cannot rank."""
 
+    zero: Tensor  # [m, k], which precedents have a vector of zeros
+    tied: Tensor  # [m], of which cases all training instances have the same score
+    empty: Tensor  # [m], which cases have a vector of zeros
 
-def unranked(below: Tensor, n: int) -> Tensor:
-    """Of which cases [m] all n training instances have the same score, from how many are below the best."""
-    return (below == 0).all(dim=1) & (n > 1)
+    @classmethod
+    def of(cls, ranked: Ranked) -> "Doubts":
+        """Where lengths do not exist, none is zero; a training set of one instance is no tie."""
+        places, below = ranked.top.indices, ranked.below
+        tied = (below == 0).all(dim=1) & (ranked.count > 1)
+        if ranked.lengths is None or ranked.case_lengths is None:
+            return cls(torch.zeros_like(places, dtype=torch.bool), tied, torch.zeros_like(tied))
+        return cls(ranked.lengths[places] == 0, tied, ranked.case_lengths == 0)
 
-
-def remarks(metric: str, gradients: bool, tied: Tensor, empty: Tensor) -> list[list[str]]:
-    """For each case [m] why a metric cannot rank, if all scores are tied or the case's vector is empty."""
-    what = (
-        "the gradient of its loss is zero, as that of a saturated prediction"
-        if gradients
-        else "its vector is zero"
-    )
-    said = []
-    for same, zero in zip(tied.tolist(), empty.tolist(), strict=True):
-        why = what if zero else "all training instances have the same score"
-        said.append([f"Caution: {metric} cannot rank here: {why}."] if same or zero else [])
-    return said
+    def remarks(self, metric: str, gradients: bool) -> list[list[str]]:
+        """For each case why the metric, which is of gradients or not, cannot rank; nothing where it can."""
+        saturated = "the gradient of its loss is zero, as that of a saturated prediction"
+        reasons = {True: saturated if gradients else "its vector is zero"}
+        said = []
+        for tied, empty in zip(self.tied.tolist(), self.empty.tolist(), strict=True):
+            why = reasons.get(empty, "all training instances have the same score")
+            said.append([f"Caution: {metric} cannot rank here: {why}."] if tied or empty else [])
+        return said
 
 
 def _quantile(ordered: Tensor, share: float) -> float:

@@ -15,8 +15,8 @@ from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Vectorise
 from precedents.classifier.construction import refuse_keywords
 from precedents.classifier.outputs import Place
-from precedents.data.examples import Examples
-from precedents.data.inputs import mapped
+from precedents.data.examples import Batch, Examples
+from precedents.data.inputs import Inputs, mapped
 from precedents.errors import InputError
 from precedents.explain.cautions import (
     ANOTHER,
@@ -25,16 +25,14 @@ from precedents.explain.cautions import (
     NORM,
     UNRANKED,
     ZERO,
+    Doubts,
     Findings,
     counted,
     equal,
     hubs,
     outlying,
-    remarks,
-    unranked,
-    zeros,
 )
-from precedents.explain.decomposition import decomposed
+from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.saving import Saved, save
 from precedents.metrics.features.gradient import gradient
@@ -147,13 +145,14 @@ class Explainer:
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
         found = offered.labels[places]
         precedents = mapped(lambda leaf: leaf[places], offered.inputs)
+        doubts = Doubts.of(ranked)
         marks = {
             ANOTHER: found != cases.labels[:, None],
             HUB: self._hubs(indices),
             NORM: self._outlying(ranked),
             DUPLICATE: equal(asked.inputs, precedents),
-            ZERO: zeros(ranked.lengths, indices),
-            UNRANKED: unranked(ranked.below, len(train))[:, None].expand_as(indices),
+            ZERO: doubts.zero,
+            UNRANKED: doubts.tied[:, None].expand_as(indices),
         }
         return Explanation(
             metric=self.name,
@@ -164,28 +163,26 @@ class Explainer:
             precedents_inputs=precedents,
             percentiles=100 * ranked.below.double() / len(train),
             flags=_named(marks, *indices.shape),
-            parts=decomposed(self.subject.classifier, asked, offered, places)
-            if self.name == GRAD_COS
-            else None,
+            parts=self._parts(asked, offered, places),
             warnings=self._warnings(),
             classes=self.subject.classes,
             render=self.subject.render,
             originals=_originals(cases, train, indices),
             spread=self._spread,
             given=labels is not None,
-            remarks=self._remarks(x, cases, ranked),
+            remarks=self._remarks(x, asked.inputs, doubts),
         )
 
-    def _remarks(self, x: Any, cases: Examples, ranked: Ranked) -> list[list[str]]:
+    def _parts(self, asked: Batch, offered: Batch, places: Tensor) -> Decomposition | None:
+        model = self.subject.classifier
+        return decomposed(model, asked, offered, places) if self.name == GRAD_COS else None
+
+    def _remarks(self, x: Any, inputs: Inputs, doubts: Doubts) -> list[list[str]]:
         """For each case what speaks against all of its precedents."""
-        tied = unranked(ranked.below, len(self.subject.train))
-        empty = torch.zeros_like(tied) if ranked.case_lengths is None else ranked.case_lengths == 0
-        gradients = self.relevance.metric.features is gradient
-        inputs = cases.take(range(len(cases))).inputs
         known = self.subject.adapter.unknown(x, self.subject.train, inputs)
-        said = [f"Caution: the model does not know {each}." if each else "" for each in known]
-        found = remarks(self.name, gradients, tied, empty)
-        return [[*([first] if first else []), *more] for first, more in zip(said, found, strict=True)]
+        said = [[f"Caution: the model does not know {each}."] if each else [] for each in known]
+        found = doubts.remarks(self.name, self.relevance.metric.features is gradient)
+        return [[*first, *more] for first, more in zip(said, found, strict=True)]
 
     @cached_property
     def _spread(self) -> dict[str, float]:

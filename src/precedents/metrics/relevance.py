@@ -34,6 +34,7 @@ class Ranked:
     below: Tensor  # [m, k], how many training instances have a lower score
     lengths: Tensor | None  # [n], under M^-1; none where it is indefinite
     case_lengths: Tensor | None  # [m], the same of the cases
+    count: int  # of training instances
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Relevance:
             torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
             for squares in ([each.train_sq for each in passed], asked)
         )
-        return Ranked(stacked(tops), torch.cat(below), lengths, own)
+        return Ranked(stacked(tops), torch.cat(below), lengths, own, len(self.workspace.train))
 
     def _blocks(self, kernels: Iterable[Kernel], passed: list[Kernel]) -> Iterator[Tensor]:
         """Relevance block by block; the squared lengths are noted on the way."""
