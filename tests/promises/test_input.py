@@ -583,6 +583,27 @@ def test_a_forged_audit_is_refused_in_one_line(content) -> None:
     one_line(caught.value)
 
 
+AUDIT = pr.audit(linear(), (X, Y), (X, Y), metrics=["cos_x"], criteria=["identical_class"]).to_json()
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_an_audit_whose_values_are_not_what_they_should_be_is_refused_or_shown(data) -> None:
+    content = json.loads(AUDIT)
+    value, key = content, data.draw(st.sampled_from(sorted(content)))
+    while isinstance(value[key], (dict, list)) and value[key] and data.draw(st.booleans()):
+        value = value[key]
+        key = data.draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
+    value[key] = data.draw(
+        st.none() | st.booleans() | st.integers(-2, 99) | st.text(max_size=3) | st.just([]) | st.just({})
+    )
+    try:
+        found = pr.Audit.from_json(json.dumps(content))
+        str(found), repr(found), found.to_json()
+    except PrecedentsError as error:
+        one_line(error)
+
+
 @pytest.mark.parametrize(
     "error",
     [

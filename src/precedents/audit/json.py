@@ -10,6 +10,7 @@ from precedents.audit.audit import Audit
 from precedents.audit.instances import Case
 from precedents.audit.profile import First, Offered, Profile
 from precedents.audit.recommendation import Recommendation
+from precedents.audit.schema import checked
 from precedents.audit.scope import Scope
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
@@ -45,6 +46,7 @@ def read(text: str) -> Audit:
         value = loads(text)
         if value["format"] != FORMAT:
             raise FormatError(f"The audit has the format {value['format']}; this version reads {FORMAT}.")
+        checked(value)
         return Audit(
             scope=Scope(**value["scope"]),
             judgement=Judgement(

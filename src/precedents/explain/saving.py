@@ -196,8 +196,9 @@ class SavedBlocks(Sequence[Any]):
 
     def __getitem__(self, place: Any) -> Any:
         if place not in self._read:
+            item = self.items[place]  # an IndexError ends an iteration
             with _damage(self.saved.folder):
-                self._read[place] = self.saved.value(self.items[place], self.known)
+                self._read[place] = self.saved.value(item, self.known)
         return self._read[place]
 
 
