@@ -6,6 +6,8 @@ TREE = {
     errors.PrecedentsError: Exception,
     errors.InputError: ValueError,
     errors.UnknownNameError: errors.InputError,
+    errors.KeywordError: TypeError,
+    errors.UserCodeError: errors.InputError,
     errors.BudgetError: errors.InputError,
     errors.DataFileError: errors.InputError,
     errors.NotApplicable: errors.PrecedentsError,

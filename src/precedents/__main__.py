@@ -2,6 +2,6 @@
 
 import sys
 
-from precedents.cli._main import main
+from precedents.cli._main import command
 
-sys.exit(main())
+sys.exit(command())

@@ -3,6 +3,8 @@
 PrecedentsError
 ├── InputError                 the caller passed something unusable (also a ValueError)
 │   ├── UnknownNameError       a name that is in no registry; says which names exist
+│   │   └── KeywordError       a keyword that a function does not take (also a TypeError)
+│   ├── UserCodeError          the caller's own model, dataset or function failed; names its line
 │   ├── BudgetError            the work needs more memory or disk than there is
 │   └── DataFileError          a file of a data set is missing, truncated, altered or foreign
 ├── NotApplicable              the metric or criterion has no meaning here: "–" in the tables
@@ -16,10 +18,26 @@ PrecedentsError
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
+
+from precedents.seen import clipped, told
 
 
 class PrecedentsError(Exception):
-    """The root of the tree: catch this to catch them all."""
+    """The root of the tree: catch this to catch them all. What it says is one line that can be read."""
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(told(each) if isinstance(each, str) else each for each in said))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by what it says, whatever its constructor takes: errors come back from other processes."""
+        return PrecedentsError._again, (type(self), self.args)
+
+    @staticmethod
+    def _again(kind: "type[PrecedentsError]", said: tuple[object, ...]) -> "PrecedentsError":
+        made = kind.__new__(kind)
+        made.args = said
+        return made
 
 
 class InputError(PrecedentsError, ValueError):
@@ -30,10 +48,25 @@ class UnknownNameError(InputError):
     """A name that is in no registry; the nearest known one is suggested."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = list(known)
-        near = get_close_matches(name.lower(), names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"No {kind} is named {name!r}.{hint} Known: {', '.join(names)}.")
+        super().__init__(f"No {kind} is named {clipped(name)!r}.{self._hint(name, list(known))}")
+
+    @staticmethod
+    def _hint(name: str, known: list[str]) -> str:
+        """The nearest of the known names, and all of them."""
+        near = get_close_matches(clipped(name).lower(), known, n=1)
+        return (f" Did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(map(clipped, known))}."
+
+
+class KeywordError(UnknownNameError, TypeError):
+    """A keyword that a function does not take; the nearest that it takes is suggested."""
+
+    def __init__(self, function: str, name: str, known: Iterable[str]) -> None:
+        said = f"{function}() got an unexpected keyword argument {clipped(name)!r}."
+        InputError.__init__(self, said + self._hint(name, list(known)))
+
+
+class UserCodeError(InputError):
+    """The caller's own model, dataset or function failed; the message has its error and its own line."""
 
 
 class BudgetError(InputError):

@@ -20,6 +20,7 @@ from precedents.errors import (
     FormatError,
     IndefiniteKernelError,
     InputError,
+    KeywordError,
     MissingExtraError,
     NotApplicable,
     NumericalError,
@@ -27,6 +28,7 @@ from precedents.errors import (
     StaleError,
     StoreError,
     UnknownNameError,
+    UserCodeError,
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
@@ -76,6 +78,7 @@ __all__ = [
     "InverseHessian",
     "Judgement",
     "Kernel",
+    "KeywordError",
     "Lookup",
     "Metric",
     "MissingExtraError",
@@ -96,6 +99,7 @@ __all__ = [
     "TopK",
     "Trial",
     "UnknownNameError",
+    "UserCodeError",
     "Vectors",
     "Workspace",
     "audit",

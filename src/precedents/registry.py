@@ -44,8 +44,12 @@ class Call:
         if found is None:
             return None
         settings = found["settings"].split(",") if found["settings"] else []
-        pairs = (setting.partition("=") for setting in settings)
-        return cls(found["name"], {key.strip(): value.strip() for key, _, value in pairs})
+        pairs = [(key.strip(), value.strip()) for key, _, value in (s.partition("=") for s in settings)]
+        names = [key for key, _ in pairs]
+        twice = next((key for key in names if names.count(key) > 1), None)
+        if twice is not None:
+            raise InputError(f"{text!r} says {twice} twice. Say it once, as {found['name']}({twice}=...).")
+        return cls(found["name"], dict(pairs))
 
     def __str__(self) -> str:
         settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
@@ -143,6 +147,6 @@ def _parsed(text: str, like: object, setting: str) -> object:
         return text
     try:
         return type(like)(text)  # type: ignore[call-arg]
-    except ValueError:
+    except (ValueError, OverflowError):
         kind = type(like).__name__
         raise InputError(f"{setting}={text!r} is no {kind}. Write for example {setting}={like}.") from None

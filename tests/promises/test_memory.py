@@ -13,7 +13,7 @@ from torch import nn
 
 import precedents as pr
 from precedents.runtime.budget import CONSTANT, Budget
-from precedents.runtime.failures import out_of_memory
+from precedents.runtime.users_code import out_of_memory
 
 HERE = Path(__file__).parent.parent.parent
 TABLE = [  # model, metric, job, budget, whether it must be done
@@ -83,7 +83,7 @@ class Greedy(nn.Module):
 @pytest.mark.parametrize("how", ["torch", "python"])
 def test_out_of_memory_is_one_line(how) -> None:
     explainer = pr.Explainer(Greedy(how), (torch.randn(20, 4), torch.arange(20) % 2), "cos_last", memory="2 GB")
-    with pytest.raises(pr.BudgetError, match=r"^It ran out of memory.*memory=") as caught:
+    with pytest.raises(pr.BudgetError, match=r"^The model ran out of memory.*memory=") as caught:
         explainer.explain(torch.randn(3, 4))
     assert "\n" not in str(caught.value)
 

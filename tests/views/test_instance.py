@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precedents import InputError
-from precedents.views.instance import as_png, lines, scores, shown, shrunk, visible
+from precedents.seen import visible
+from precedents.views.instance import as_png, lines, scores, shown, shrunk
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (1, 4, 5), (4, 5, 1), (1, 1, 4, 5), (2, 4, 5), (4, 5, 4)])

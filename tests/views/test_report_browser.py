@@ -4,7 +4,7 @@ import pytest
 import reports
 from playwright.sync_api import Browser, Page
 
-from precedents.views.instance import visible
+from precedents.seen import visible
 from precedents.views.report import Report, html
 
 EMPTY = Report("title", [], [], {}, {}, [], {}, [], {}, [], {}, {})

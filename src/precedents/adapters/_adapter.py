@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from precedents.classifier.classifier import Vectorise
 from precedents.data.examples import Examples, Originals, as_batch
-from precedents.data.inputs import Inputs
+from precedents.data.inputs import Inputs, count
 
 
 class Adapter(ABC):
@@ -51,6 +51,18 @@ class Adapter(ABC):
     def originals(self, x: Any, train: Examples) -> Originals | None:  # noqa: ARG002
         """The cases as their owner has them, if that is not what the module is fed."""
         return None
+
+    def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
+        """For each case what the model does not know of it, as "any word of it"; empty where it knows it.
+
+        `x` are the cases as they were given, `inputs` as the module is fed them. Here: texts of padding alone.
+        """
+        layers = (each for each in self.module.modules() if isinstance(each, (nn.Embedding, nn.EmbeddingBag)))
+        padding = getattr(next(layers, None), "padding_idx", None)
+        if padding is None or not isinstance(inputs, Tensor) or inputs.is_floating_point():
+            return [""] * count(inputs)
+        empty = (inputs == padding).flatten(1).all(dim=1).tolist()
+        return ["any token of it but padding" if each else "" for each in empty]
 
     def numbered(self, labels: Any) -> Any:
         """Class numbers of the user's own labels."""

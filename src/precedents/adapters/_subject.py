@@ -3,7 +3,7 @@
 `Explainer` and `audit` make one of what the user passes, and everything below them takes it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,14 @@ import torch
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.construction import Told, refuse_keywords
 from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
-from precedents.data.inputs import count
+from precedents.data.inputs import count, leaves
 from precedents.errors import InputError
+from precedents.runtime.wording import a_type
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from precedents.classifier.construction import Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +48,18 @@ class Subject:
         """
         adapter = adapter_of(model)
         train = adapter.examples(train, "training set")
+        refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
+        given = {name: value for name, value in told.items() if value is not None}
+        if render is not None and not callable(render):
+            raise InputError(f"render is {a_type(render)}. Pass a function of an instance, as pr.images().")
         if not isinstance(model, Classifier):
             known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise}
-            given = {name: value for name, value in told.items() if value is not None}
             model = Classifier.of(adapter.module, train, **{**known, **given})  # type: ignore[arg-type]
+        elif given:
+            raise InputError(
+                f"The model is a Classifier, which was made already, so that {' and '.join(given)} would do "
+                f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
+            )
         names = _checked_names(adapter.classes if classes is None else classes, model)
         return cls(model, train, adapter, names, render or adapter.render)
 
@@ -76,6 +84,8 @@ class Subject:
         )
         if labels is None:
             return self.predicted(unlabelled)
+        if not all(bool(leaf.isfinite().all()) for leaf in leaves(inputs)):
+            self.predicted(unlabelled)  # names the cases whose loss is no number
         given = self.adapter.numbered([labels] if single else labels)
         found = unlabelled.relabelled(checked_labels(given, len(unlabelled), "cases"))
         checked_range(found.labels, self.classifier.classes, "cases")
@@ -83,7 +93,7 @@ class Subject:
 
     def predicted(self, cases: Examples) -> Examples:
         """The cases with the model's predictions as their labels."""
-        return replace(cases, labels=self.classifier.predicted(cases))
+        return replace(cases, labels=self.classifier.predicted(cases, "case"))
 
     def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
         """The subject with another classifier, and with another training set if that is given."""
@@ -91,7 +101,19 @@ class Subject:
 
 
 def _checked_names(classes: Any, model: Classifier) -> list[str] | None:
-    """The names of the classes as texts, if there is one for each output of the model."""
-    if classes is not None and len(classes) != model.classes:
-        raise InputError(f"There are {len(classes)} class names, but the model has {model.classes} outputs.")
-    return None if classes is None else [str(name) for name in classes]
+    """The names of the classes as texts, from whatever holds one for each output of the model."""
+    if classes is None:
+        return None
+    if isinstance(classes, (bytes, Set)) or not isinstance(classes, Iterable):
+        raise InputError(
+            f"classes is {a_type(classes)}. Pass the names of the {model.classes} classes in their order: a "
+            "list, an array, an index, or a mapping from class numbers."
+        )
+    if isinstance(classes, Mapping):
+        if set(classes) != set(range(model.classes)):
+            raise InputError(f"classes is a mapping. Its keys must be 0 to {model.classes - 1}.")
+        classes = [classes[i] for i in range(model.classes)]
+    names = [str(name) for name in classes]
+    if len(names) != model.classes:
+        raise InputError(f"There are {len(names)} class names, but the model has {model.classes} outputs.")
+    return names

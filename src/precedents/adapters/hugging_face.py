@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from precedents.adapters._encoder import MASK, PIXELS, TOKENS, Encoder, OwnToken
 from precedents.adapters._items import cases, examples
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters
 from precedents.data.examples import Examples
-from precedents.data.inputs import Inputs
+from precedents.data.inputs import Inputs, bare, count
 from precedents.errors import InputError
 
 SERVED = ("SequenceClassification", "ImageClassification")
@@ -51,6 +51,7 @@ class HuggingFace(Adapter):
             processor=processor,
             classes={str(name): int(place) for place, name in names.items()},
         )
+        self.tokenizer = tokenizer
         special = _special(tokenizer)
         words = getattr(network.config.get_text_config(), "vocab_size", 0)
         self.module = Transformer(network)
@@ -69,6 +70,18 @@ class HuggingFace(Adapter):
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:  # noqa: ARG002
         """One text, picture or row, or several of them."""
         return cases(self.encoder, x)
+
+    def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
+        """Texts without a token, and texts of which the tokenizer knows no word."""
+        if self.tokenizer is None or not isinstance(inputs, dict):
+            return [""] * count(inputs)
+        special, missing = set(self.tokenizer.all_special_ids), self.tokenizer.unk_token_id
+        said = []
+        for i in range(count(inputs)):
+            tokens = cast("dict[str, Tensor]", bare(inputs, i))[TOKENS].tolist()
+            nothing = all(token in special for token in tokens)
+            said.append(("any word of it" if missing in tokens else "a text without words") if nothing else "")
+        return said
 
     def numbered(self, labels: Any) -> list[int]:
         """Of class numbers or names of classes."""

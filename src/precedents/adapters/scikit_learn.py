@@ -30,12 +30,16 @@ from torch import Tensor, nn
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
+from precedents.adapters._unknown import unknown
 from precedents.data.examples import Examples, Source
+from precedents.data.inputs import Inputs
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
+from precedents.seen import clipped
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
 SINGLE = 1e-3  # and where it computes in float32
+MOST = 200  # letters of what the model does not know of a row
 TRIED = 8  # instances for which they are compared
 UNDERFLOW = -700.0  # logits of one-vs-rest for which scikit-learn's own probabilities vanish
 
@@ -117,6 +121,16 @@ class ScikitLearn(Adapter):
         """The same as they were given."""
         return self._cases(x, train)[0]
 
+    def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
+        """Categories and words that were not there when the transformers were fitted."""
+        rows, _ = self._cases(x, train)
+        found: list[list[str]] = [[] for _ in range(len(rows))]
+        given = rows.data
+        for step in self.before_last:
+            found = [[*own, *more] for own, more in zip(found, unknown(step, given, len(rows)), strict=True)]
+            given = self._transforms([step], given, "cases")
+        return [clipped(" and ".join(each), MOST) for each in found]
+
     def numbered(self, labels: Any, what: str = "cases") -> Tensor:
         """The places of the labels among the model's classes [n]."""
         given = np.asarray(labels.tolist() if hasattr(labels, "tolist") else labels, dtype=object)
@@ -172,10 +186,15 @@ class ScikitLearn(Adapter):
     def _fed(self, x: Any, what: str) -> Any:
         from sklearn.utils import check_array
 
+        x = self._transforms(self.before_last, x, what)
         with self._taking(what):
-            for step in self.before_last:
-                x = step.transform(x)
             return check_array(x, accept_sparse="csr")
+
+    def _transforms(self, steps: Sequence[Any], x: Any, what: str) -> Any:
+        with self._taking(what):
+            for step in steps:
+                x = step.transform(x)
+            return x
 
     @contextmanager
     def _taking(self, what: str) -> Iterator[None]:

@@ -13,6 +13,7 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.ranking import checked_k
+from precedents.runtime.given import several
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +42,7 @@ class Agenda:
         """
         k = checked_k(k, len(trial.workspace.train))
         given = list(METRICS) if metrics is None else metrics
-        wanted = [given] if isinstance(given, (str, Metric)) else given
-        chosen = {name_of(each): each for each in map(metric_of, wanted)}
+        chosen = {name_of(each): each for each in map(metric_of, several(given, "metrics", Metric))}
         named = default_criteria(trial, k) if criteria is None else by_text(criteria)
         if not chosen or not named:
             raise InputError(

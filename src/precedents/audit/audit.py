@@ -18,7 +18,8 @@ from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.views.instance import Shown, visible
+from precedents.seen import clipped, escaped, visible
+from precedents.views.instance import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,7 @@ class Audit:
 
     def __repr__(self) -> str:
         count = f"{len(self.metrics)} metrics, {len(self.criteria)} criteria, {self.scope.cases} cases"
-        return f"Audit({count}, recommended: {self.recommendation.metric})"
+        return clipped(f"Audit({count}, recommended: {self.recommendation.metric})", 200)
 
     def __getitem__(self, key: tuple[str, str]) -> Result | Inapplicable:
         """The outcome of a metric by a criterion, both by name."""
@@ -156,9 +157,8 @@ class Audit:
         from rich.text import Text
 
         told = [*self.recommendation.sentences, *self.cautions]
-        reasons = [visible(each) for each in self.judgement.reasons]
-        lines = [*reasons, "", *told] if reasons else told
-        return Group(self.judgement.__rich__(), Text(""), *(Text(sentence) for sentence in lines))
+        lines = [*self.judgement.reasons, "", *told] if self.judgement.reasons else told
+        return Group(self.judgement.__rich__(), Text(""), *(Text(visible(sentence)) for sentence in lines))
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -175,7 +175,7 @@ class Audit:
 
     def to_json(self) -> str:
         """What was found as JSON, valid against `audit/schema.json`; the same audit gives the same bytes."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        return escaped(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False))
 
     @classmethod
     def from_json(cls, text: str) -> "Audit":

@@ -17,11 +17,12 @@ from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
 from precedents.criteria._verdict import VerdictRule
 from precedents.metrics.metric import Metric
-from precedents.runtime.failures import memory_told
+from precedents.runtime.door import door
+from precedents.runtime.given import path
 from precedents.views.instance import Render
 
 
-@memory_told()
+@door
 def audit(
     model: Any,
     train: Any,
@@ -79,7 +80,7 @@ def audit(
     >>> found["cos_x", "identical_class"].verdict
     'undecided'
     """
-    limits = Limits.of(afford, within)
+    limits, keep = Limits.of(afford, within), None if keep is None else path(keep, "keep")
     subject = Subject.of(
         model,
         train,

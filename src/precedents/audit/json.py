@@ -1,6 +1,5 @@
 """An audit as plain values, and back: what `schema.json` describes."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from math import isfinite, nan
@@ -12,11 +11,13 @@ from precedents.audit.audit import Audit
 from precedents.audit.instances import Case
 from precedents.audit.profile import First, Offered, Profile
 from precedents.audit.recommendation import Recommendation
+from precedents.audit.schema import checked
 from precedents.audit.scope import Scope
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.criteria._verdict import Verdict
 from precedents.errors import FormatError
+from precedents.runtime.strict_json import loads
 
 FORMAT = 1
 
@@ -44,9 +45,10 @@ def plain(audit: Audit) -> dict[str, Any]:
 def read(text: str) -> Audit:
     """The audit that a text in JSON holds; another format or another text is refused."""
     try:
-        value = json.loads(text)
+        value = loads(text)
         if value["format"] != FORMAT:
             raise FormatError(f"The audit has the format {value['format']}; this version reads {FORMAT}.")
+        checked(value)
         return Audit(
             scope=_scope(value["scope"]),
             judgement=Judgement(
@@ -59,7 +61,7 @@ def read(text: str) -> Audit:
             examples=[Case(**each) for each in value["examples"]],
             recommendation=Recommendation(**value["recommendation"]),
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
         raise FormatError(f"This is no audit in JSON: {type(error).__name__} {error}.") from error
 
 

@@ -23,6 +23,7 @@ from precedents.runtime.atomic import write
 from precedents.runtime.locks import released, taken
 from precedents.runtime.log import Log
 from precedents.runtime.sealed import is_sealed, sealed
+from precedents.runtime.strict_json import loads, text_of
 from precedents.runtime.tensor_files import TensorFiles
 
 FORMAT = 2
@@ -115,10 +116,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an audit in a folder; one of another format, or a damaged one, is refused."""
     file = folder / MANIFEST
     try:
-        content = file.read_bytes()
-        found = json.loads(content)
+        content = text_of(file).encode()
+        found = loads(content)
         known = found["format"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         raise FormatError(f"{file} is no manifest of an audit. {INSTEAD}") from None
     except OSError as error:
         raise StoreError(f"{file} cannot be read: {error}. {INSTEAD}") from error

@@ -8,8 +8,11 @@ from precedents.audit.instances import HUBS, Case
 from precedents.audit.profile import Profile
 from precedents.criteria._judgement import Inapplicable, described
 from precedents.criteria._result import Result
+from precedents.seen import clipped
 from precedents.views.instance import Cell, Shown, scores
 from precedents.views.report import Example, Hub, Report, ReportRow
+
+FACT = 300  # letters of a fact
 
 
 def report(audit: Audit, command: str) -> Report:
@@ -17,7 +20,7 @@ def report(audit: Audit, command: str) -> Report:
     outcomes = audit.judgement.outcomes
     profiles = {name: each for name, each in audit.profiles.items() if isinstance(each, Profile)}
     return Report(
-        title=f"Audit of {audit.scope.facts['model']}",
+        title=f"Audit of {clipped(audit.scope.facts['model'])}",
         verdict=[*audit.recommendation.sentences, *audit.cautions],
         rows=[_row(metric, criterion, outcome) for (metric, criterion), outcome in outcomes.items()],
         values={key: each.values.tolist() for key, each in outcomes.items() if isinstance(each, Result)},
@@ -30,7 +33,7 @@ def report(audit: Audit, command: str) -> Report:
         label_agreement={name: each.label_agreement for name, each in profiles.items()},
         duplicates=audit.duplicates,
         costs=audit.costs,
-        facts=audit.scope.facts,
+        facts={name: clipped(text, FACT) for name, text in audit.scope.facts.items()},
         command=command,
         spread=audit.spread,
         null=_null([each for each in outcomes.values() if isinstance(each, Result)]),

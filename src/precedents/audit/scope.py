@@ -12,6 +12,7 @@ from precedents.audit.agenda import Agenda
 from precedents.classifier.behaviour import logits, summary
 from precedents.criteria._trial import Trial
 from precedents.data.examples import Examples
+from precedents.seen import clipped
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Scope:
 
     def name(self, label: int) -> str:
         """The name of the class with this label, or its number."""
-        return str(label) if self.names is None else self.names[label]
+        return str(label) if self.names is None else clipped(self.names[label])
 
 
 def facts_of(trial: Trial, name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from precedents.classifier.clone import Clones, sharing_clone
-from precedents.classifier.construction import Construction, tensor_bytes
+from precedents.classifier.construction import Construction, Told, refuse_keywords, tensor_bytes
 from precedents.classifier.hidden_layers import Tap, flat, watched
 from precedents.classifier.loss import CrossEntropy, Loss
 from precedents.classifier.memory_format import layout, store
@@ -27,16 +27,19 @@ from precedents.data.inputs import Inputs, between, count, leaves
 from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.runtime.budget import FLOAT64, Budget
 from precedents.runtime.cache import Cache
+from precedents.runtime.door import door
 from precedents.runtime.guards import Work, random_state_kept
+from precedents.runtime.users_code import users
+from precedents.runtime.wording import a_type
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from precedents.classifier.construction import Told
-
 Vectorise = Callable[[Inputs], Tensor]
 FORWARD_INSTANCES = 512  # that go forward at once, at most,
 FORWARD_BYTES = 2**28  # that their layers return
+
+WHERE = {"instance": "training instances"}  # what instances are, in messages
 
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
 
@@ -65,6 +68,7 @@ class Classifier:
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
 
     @classmethod
+    @door
     @torch.inference_mode(mode=False)
     def of(cls, module: nn.Module, train: Examples, **told: "Unpack[Told]") -> "Classifier":
         """Learns the module's outputs and hidden layers from a first look at the training set.
@@ -78,6 +82,7 @@ class Classifier:
         the logits in what the module returns, where they are not found. Weights of half precision are computed
         with in float32.
         """
+        refuse_keywords("Classifier.of", told, sorted(Told.__optional_keys__))
         return Construction(**told).made(cls, module, train)
 
     @cached_property
@@ -112,27 +117,28 @@ class Classifier:
             return self.outputs.of(module, inputs)
 
     @torch.no_grad()
-    def finite_logits(self, batch: Batch) -> Tensor:
-        """Logits in float64; instances whose loss would be no number are named."""
-        return self.checked_logits(self.logits(batch.inputs), batch.indices)
+    def finite_logits(self, batch: Batch, what: str = "instance") -> Tensor:
+        """Logits in float64; instances whose loss would be no number are named, by `what` they are."""
+        return self.checked_logits(self.logits(batch.inputs), batch.indices, what)
 
     @staticmethod
-    def checked_logits(logits: Tensor, indices: Sequence[int]) -> Tensor:
+    def checked_logits(logits: Tensor, indices: Sequence[int], what: str = "instance") -> Tensor:
         """Logits that are there already, in float64; instances whose loss would be no number are named."""
         logits = logits.double().cpu()
         wrong = (~logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
         if wrong:
             named = ", ".join(f"#{indices[i]}" for i in wrong[:5]) + (" ..." if len(wrong) > 5 else "")
             raise NumericalError(
-                f"The loss of {len(wrong)} instance(s) is not finite: {named}. "
-                "Look for NaN or infinite values in these inputs and in the weights."
+                f"The loss of {len(wrong)} {what}(s) is not finite: {named}. "
+                f"Look for NaN or infinite values in these {WHERE.get(what, what + 's')} and in the weights."
             )
         return logits
 
-    def predicted(self, examples: Examples) -> Tensor:
-        """The class with the largest logit for each instance [n]."""
+    @door
+    def predicted(self, examples: Examples, what: str = "instance") -> Tensor:
+        """The class with the largest logit for each instance [n]; errors say `what` an instance is."""
         batches = examples.batches(self.at_once)
-        return torch.cat([self.finite_logits(batch).argmax(dim=1) for batch in batches])
+        return torch.cat([self.finite_logits(batch, what).argmax(dim=1) for batch in batches])
 
     @cached_property
     def at_once(self) -> int:
@@ -143,13 +149,22 @@ class Classifier:
     def vectors(self, inputs: Inputs) -> Tensor:
         """The inputs as vectors [b, d]: flattened, or as `vectorise` says."""
         if self.vectorise is not None:
-            return self.vectorise(inputs).double().flatten(1).cpu()
+            return self._vectorised(inputs, self.vectorise)
         if any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in self.module.modules()):
             raise NotApplicable(
                 "The inputs are token numbers, which are no vectors. Say how to count them: "
                 "vectorise=lambda tokens: torch.nn.functional.one_hot(tokens, words).sum(1)"
             )
         return torch.cat([leaf.double().flatten(1).cpu() for leaf in leaves(inputs)], dim=1)
+
+    @staticmethod
+    def _vectorised(inputs: Inputs, vectorise: Vectorise) -> Tensor:
+        with users("the function vectorise", "It is called with inputs [b, ...] and returns a tensor [b, d]"):
+            found = vectorise(inputs)
+        if not isinstance(found, Tensor) or found.ndim < 1 or len(found) != count(inputs):
+            what = f"the shape {tuple(found.shape)}" if isinstance(found, Tensor) else a_type(found)
+            raise InputError(f"vectorise gives {what} for {count(inputs)} instances. Return a tensor [b, d].")
+        return found.double().reshape(len(found), -1).cpu()
 
     def hidden(self, inputs: Inputs, last: bool = False) -> list[Tensor]:
         """The hidden layers [b, d_i], flattened, in the order of computation; or the last of them alone."""
@@ -215,7 +230,8 @@ class Classifier:
                     continue
                 for parameter in module.parameters(recurse=False):
                     if parameter.numel() > 1:
-                        parameter.copy_(torch.randn(parameter.shape) * parameter.std() + parameter.mean())
+                        drawn = torch.randn(parameter.shape, dtype=torch.float32)
+                        parameter.copy_(drawn * parameter.std() + parameter.mean())
         store(copy, layout(self.module))
         return replace(self, module=copy.eval())
 

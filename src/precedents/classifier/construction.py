@@ -1,6 +1,6 @@
 """How a classifier is made of a user's module: a copy, a first look at what it does, and refusals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from precedents.classifier.hidden_layers import Trace, named, traced
 from precedents.classifier.memory_format import laid_out
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
 from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
 from precedents.data.examples import Examples, checked_range
-from precedents.data.inputs import Inputs, alone
+from precedents.data.inputs import Inputs, alone, unusable
 from precedents.data.labels import REGRESSION
-from precedents.errors import InputError
+from precedents.errors import InputError, KeywordError
 from precedents.runtime.budget import COUNTED, Budget
 from precedents.runtime.guards import random_state_kept
 from precedents.runtime.wording import a_type, first_line
@@ -48,8 +49,16 @@ class Construction:
     loss: Any = None
     output: Place | None = None
 
+    def __post_init__(self) -> None:
+        if self.vectorise is not None and not callable(self.vectorise):
+            raise InputError(f"vectorise is {a_type(self.vectorise)}. Pass a function of inputs [b, ...].")
+        if self.hidden is not None:
+            object.__setattr__(self, "hidden", _names(self.hidden))
+
     def made(self, kind: type["Classifier"], module: nn.Module, train: Examples) -> "Classifier":
         """The classifier of this module; a module that is none is refused."""
+        if not isinstance(train, Examples):
+            raise InputError(f"The training set is {a_type(train)}. Make it Examples: Examples.of(data).")
         budget = Budget.of(self.memory)
         copy = _copied(_accepted(module), budget)
         before = _versions(copy)
@@ -120,6 +129,14 @@ def _accepted(module: nn.Module) -> nn.Module:
         raise InputError(f"The model is {a_type(module)}. Pass a torch.nn.Module.")
     if isinstance(module, torch.jit.ScriptModule):
         raise InputError("The model is scripted: its layers cannot be seen. Pass the module it was made from.")
+    for name, value in (*module.named_parameters(), *module.named_buffers()):
+        if isinstance(value, (UninitializedParameter, UninitializedBuffer)):
+            raise InputError(
+                f"The weight {name} of the model is not initialised: its layer is lazy, and waits for a first "
+                "input to know its shape. Call the model once, as you did in training, or load its weights."
+            )
+        if reason := unusable(value):
+            raise InputError(f"The weight {name} of the model {reason}.")
     return module
 
 
@@ -137,6 +154,22 @@ def _copied(module: nn.Module, budget: Budget) -> nn.Module:
 def tensor_bytes(module: nn.Module) -> int:
     """How many bytes the parameters and buffers of a module take."""
     return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
+
+
+def _names(hidden: Any) -> Sequence[str]:
+    """The names of modules, from a sequence of texts; a text alone is one name."""
+    names = [hidden] if isinstance(hidden, str) else list(hidden) if isinstance(hidden, Iterable) else [hidden]
+    wrong = [each for each in names if not isinstance(each, str)]
+    if wrong:
+        raise InputError(f"hidden has {a_type(wrong[0])}. Pass the names of modules, as hidden=['0', '2'].")
+    return names
+
+
+def refuse_keywords(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuses keywords that a public function does not take, with the nearest that it does."""
+    for name in given:
+        if name not in known:
+            raise KeywordError(function, name, known)
 
 
 def _copy(module: nn.Module) -> nn.Module:

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from precedents.errors import NotApplicable
+from precedents.errors import InputError, NotApplicable
+from precedents.runtime.users_code import users
+from precedents.runtime.wording import a_type
 
 Function = Callable[[Tensor, Tensor], Tensor]  # logits [b, c], labels [b] -> losses [b]
 
@@ -125,7 +127,11 @@ class GivenLoss:
     def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Of the function."""
         asked = logits.to(self.device, self.precision)
-        return self.function(asked, labels.to(self.device)).to(logits)
+        with users("the loss"):
+            losses = self.function(asked, labels.to(self.device))
+        if not isinstance(losses, Tensor):
+            raise InputError(f"The loss is {a_type(losses)} and no tensor. Return losses [b].")
+        return losses.to(logits)
 
     def __str__(self) -> str:
         return "given"

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from precedents.data.inputs import Inputs, count, mapped, shapes
-from precedents.errors import InputError, UnknownNameError
-from precedents.runtime.failures import out_of_memory
-from precedents.runtime.wording import a_type, first_line
+from precedents.data.inputs import Inputs, count, leaves, mapped, shapes
+from precedents.errors import InputError, PrecedentsError, UnknownNameError, UserCodeError
+from precedents.runtime.users_code import out_of_memory, refused, why
+from precedents.runtime.wording import a_type
 
 Place: TypeAlias = str | int  # a key or an attribute; a position
 OutputForm = Literal["logits", "logit", "probability"]
@@ -55,13 +55,27 @@ def returned(module: nn.Module, inputs: Inputs) -> Any:
     """What a module returns for these inputs, whatever it is."""
     try:
         return fed(module, placed(module, inputs))
-    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+    except (PrecedentsError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         if out_of_memory(error):
-            raise
-        raise InputError(
-            f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}: "
-            f"{first_line(error)}"
+            raise refused(error, "the model") from error
+        raise UserCodeError(
+            f"The model cannot take inputs of the shape {', '.join(map(str, shapes(inputs)))}"
+            f"{_mistyped(module, inputs)}: {why(error)}."
         ) from error
+
+
+def _mistyped(module: nn.Module, inputs: Inputs) -> str:
+    """That whole numbers came where the first layer takes others, or the other way round; else nothing."""
+    first = next((layer for layer in module.modules() if next(layer.parameters(False), None) is not None), None)
+    tokens = isinstance(first, (nn.Embedding, nn.EmbeddingBag))
+    for leaf in leaves(inputs):
+        if tokens and leaf.is_floating_point():
+            return f" of {leaf.dtype}, which are no token numbers (x.long())"
+        if not tokens and not leaf.is_floating_point():
+            return f" of {leaf.dtype}, which may have to be floating point (x.float())"
+    return ""
 
 
 def placed(module: nn.Module, inputs: Inputs) -> Inputs:

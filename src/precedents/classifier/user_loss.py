@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from precedents.classifier.loss import CrossEntropy, Function, GivenLoss, Loss
 from precedents.classifier.outputs import Outputs
-from precedents.errors import InputError
+from precedents.errors import InputError, UserCodeError
+from precedents.runtime.users_code import why
 from precedents.runtime.wording import a_type
 
 
@@ -97,14 +98,14 @@ def _tried(given: Any, logits: Tensor) -> GivenLoss:
         raise InputError(f"The loss is {a_type(given)}. {what}.")
     function = _unreduced(given)
     labels = torch.arange(len(logits)) % logits.shape[1]
-    failed: Exception | None = None
+    failed: BaseException | None = None
     for precision in (torch.double, logits.dtype):
         loss = GivenLoss(function, precision, logits.device)
         try:
             together = loss(logits, labels)
             single = [loss(logits[i : i + 1], labels[i : i + 1]) for i in range(len(logits))]
-        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
-            failed = error
+        except UserCodeError as error:
+            failed = error.__cause__
             continue
         if together.shape != labels.shape or any(each.shape != (1,) for each in single):
             raise InputError(
@@ -115,7 +116,8 @@ def _tried(given: Any, logits: Tensor) -> GivenLoss:
                 "The loss of an instance depends on the other instances of the batch. " + what + "."
             )
         return loss
-    raise InputError(f"The loss cannot be computed: {failed}. {what}.") from failed
+    assert failed is not None
+    raise UserCodeError(f"The loss cannot be computed: {why(failed)}. {what}.") from failed
 
 
 def _unreduced(given: Any) -> Function:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from typer import Context, Exit, Option, Typer, TyperException
 
 from precedents import __version__, cli
+from precedents.cli._contained import silenced
 from precedents.cli._output import Interrupted, say
 from precedents.errors import PrecedentsError
 from precedents.registry import Registry
@@ -71,6 +72,13 @@ def precedents(
         sys.stdout.write(f"precedents {__version__}\n")
         raise Exit
     helped(context)
+
+
+def command() -> int:
+    """Runs the command of this process; the exit code."""
+    code = main()
+    silenced()
+    return code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,12 +5,16 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from precedents.errors import InputError
+from precedents.cli._contained import apart
+from precedents.errors import InputError, PrecedentsError
 from precedents.runtime.progress import in_lines, quiet
+from precedents.runtime.users_code import place, refused
+from precedents.seen import escaped, told, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 WIDE = 200  # columns, where there is no terminal
 
 Say = Callable[[str], None]
+RESULTS: ContextVar[TextIO | None] = ContextVar("where results go; none: stdout", default=None)
 
 
 class Interrupted(Exception):  # noqa: N818  what the user wanted, not a mistake
@@ -32,40 +37,59 @@ def reporting(silent: bool, interrupted: str = "Interrupted: nothing was written
 
     `interrupted` is what is said at Ctrl-C.
     """
-    with quiet() if silent else in_lines(), warnings.catch_warnings():
+    with quiet() if silent else in_lines(), warnings.catch_warnings(), apart() as results:
         warnings.showwarning = lambda message, *_: None if silent else say(str(message))
+        token = RESULTS.set(results)
         try:
             yield (lambda _: None) if silent else say
-        except (KeyboardInterrupt, RuntimeError) as error:  # Python wraps one that comes while classes are made
-            if not any(isinstance(each, KeyboardInterrupt) for each in (error, error.__cause__)):
-                raise
-            raise Interrupted(interrupted) from None
+        except PrecedentsError:
+            raise
+        except BaseException as error:  # Python wraps a Ctrl-C that comes while classes are made
+            if any(isinstance(each, KeyboardInterrupt) for each in (error, error.__cause__)):
+                raise Interrupted(interrupted) from None
+            pipe = any(isinstance(each, BrokenPipeError) for each in (error, error.__context__))
+            if not pipe and (place(error) or not isinstance(error, Exception)):
+                raise refused(error, "what was passed") from error
+            raise
+        finally:
+            RESULTS.reset(token)
 
 
 def say(text: str) -> None:
     """Writes a text as one line to stderr."""
-    sys.stderr.write(" ".join(text.split()) + "\n")
+    sys.stderr.write(told(" ".join(text.split())) + "\n")
     sys.stderr.flush()
+
+
+def written(text: str) -> None:
+    """Writes to stdout."""
+    results = RESULTS.get() or sys.stdout
+    results.write(text)
+    results.flush()
 
 
 def console() -> "Console":
     """The terminal, or wherever stdout goes: lines are not broken there."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+    results = RESULTS.get() or sys.stdout
+    return Console(file=results, width=None if results.isatty() else WIDE, highlight=False)
 
 
 def show(value: "RenderableType") -> None:
     """Writes a result for people to stdout: a text, or what rich can draw."""
     if isinstance(value, str):
-        sys.stdout.write(value + "\n")
-    else:
-        console().print(value)
+        written(visible(value) + "\n")
+        return
+    drawn = console()
+    with drawn.capture() as captured:
+        drawn.print(value)
+    written(captured.get())
 
 
 def show_json(value: object) -> None:
     """Writes a result for programs to stdout: JSON, or a value that becomes it."""
-    sys.stdout.write((value if isinstance(value, str) else json.dumps(value, indent=2)).rstrip() + "\n")
+    written(escaped((value if isinstance(value, str) else json.dumps(value, indent=2)).rstrip()) + "\n")
 
 
 def show_estimate(estimate: "Estimate", as_json: bool) -> None:
@@ -79,20 +103,32 @@ def show_estimate(estimate: "Estimate", as_json: bool) -> None:
 def listing(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> "RenderableType":
     """A table without lines: a column for each heading, and its rows."""
     from rich.table import Table
+    from rich.text import Text
 
     drawn = Table(*headings, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for row in rows:
-        drawn.add_row(*row)
+        drawn.add_row(*(Text(visible(text)) for text in row))
     return drawn
 
 
-def free(path: Path | None, force: bool) -> None:
-    """Refuses a file that is there already, unless it may be overwritten."""
+def free(path: Path | None, force: bool) -> Path | None:
+    """The file to write, wherever a user's code may go; one that is there already needs force."""
     if path is None:
-        return
+        return None
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is a device, a pipe or a socket, which no page replaces. Name a file.")
     if path.exists() and not force:
         raise InputError(f"{path} is there already. Name another file, or add --force to overwrite it.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent}. Create it first: mkdir -p {path.parent}")
+    return path.resolve()
+
+
+def put(path: Path, content: str) -> None:
+    """Writes a file in the place of the one that is there; what is no file stays."""
+    from precedents.runtime.atomic import write
+
+    free(path, force=True)
+    write(path, content)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from precedents.errors import InputError
+from precedents.cli._contained import restored
+from precedents.errors import InputError, UserCodeError
+from precedents.runtime.users_code import why
 
 if TYPE_CHECKING:
     from precedents.criteria._trial import Trial
@@ -63,7 +64,8 @@ def _made(target: str) -> CommandSubject:
     from precedents.adapters._find import adapter_of
     from precedents.audit.front_door import audit
 
-    made = _called(target, _factory(target))
+    with restored():
+        made = _called(target, _factory(target))
     if isinstance(made, Mapping):
         given = dict(made)
     elif isinstance(made, tuple) and len(made) == len(NEEDED):
@@ -91,8 +93,10 @@ def _factory(target: str) -> Callable[[], Any]:
     sys.path.insert(0, str(Path.cwd()))
     try:
         found = import_module(module)
-    except Exception as error:
-        raise InputError(f"{module} cannot be imported: {_why(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise UserCodeError(f"{module} cannot be imported: {why(error)}") from error
     factory = getattr(found, name, None)
     if not callable(factory):
         own = [key for key, value in vars(found).items() if getattr(value, "__module__", "") == module]
@@ -103,12 +107,7 @@ def _factory(target: str) -> Callable[[], Any]:
 def _called(target: str, factory: Callable[[], Any]) -> Any:
     try:
         return factory()
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{target} failed: {_why(error)}") from error
-
-
-def _why(error: BaseException) -> str:
-    """The error and the user's own line that it comes from."""
-    here = [frame for frame in extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    place = f" ({Path(here[-1].filename).name}, line {here[-1].lineno})" if len(here) > 1 else ""
-    return f"{type(error).__name__}: {error}{place}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise UserCodeError(f"{target} failed: {why(error)}") from error

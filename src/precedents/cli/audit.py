@@ -14,9 +14,10 @@ from typer import Exit, Option
 from precedents import __version__
 from precedents.cli._names import criterion_names, items, metric_items, metric_names
 from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
-from precedents.cli._output import free, reporting, say, show, show_estimate, show_json
+from precedents.cli._output import free, put, reporting, say, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.criteria._verdict import VerdictRule
+from precedents.runtime.given import share
 
 if TYPE_CHECKING:
     from precedents.criteria._result import Result
@@ -87,21 +88,23 @@ def audit(
       $ precedents audit --target my_model:factory --metrics gc --keep kept
 
     """
-    free(report, force)
+    report = free(report, force)
+    if fail_under is not None:
+        share(fail_under, "--fail-under")
     wanted = {"metrics": metric_items(metrics), "criteria": items(criteria), "rule": rule}
     if keep is None and run is not None:
         keep = run / f"audit-{_mark(wanted, cases)}"
+    place = None if keep is None else keep.absolute()  # wherever a user's code may go
     with reporting(quiet, _interrupted(keep)):
         from precedents.audit.agenda import Agenda
         from precedents.audit.estimate import estimate
         from precedents.audit.front_door import audit as audited
         from precedents.audit.limits import Limits
         from precedents.metrics.paper import metric as metric_of
-        from precedents.runtime.atomic import write
 
         metric_of(metric)
         chosen = subject(run, target, data).told(
-            keep=keep, memory=memory, within=within, afford=afford, **wanted
+            keep=place, memory=memory, within=within, afford=afford, **wanted
         )
         test = chosen.test.selected(range(min(cases, len(chosen.test))))
         if dry_run:
@@ -111,7 +114,7 @@ def audit(
         found = audited(chosen.model, chosen.train, test, **chosen.options)
         least = None if fail_under is None else found.least(metric)
         if report is not None:
-            write(report, found.to_html(shlex.join(["precedents", *sys.argv[1:]])))
+            put(report, found.to_html(shlex.join(["precedents", *sys.argv[1:]])))
         if as_json:
             show_json(found.to_json())
         else:

@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
-from precedents.cli._output import free, reporting, show, show_estimate, show_json
+from precedents.cli._output import free, put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.errors import InputError
 
@@ -36,10 +36,9 @@ def explain(
       $ precedents explain --target my_model:factory --case 12
 
     """
-    free(html, force)
+    html = free(html, force)
     with reporting(quiet):
         from precedents.explain.explainer import Explainer
-        from precedents.runtime.atomic import write
         from precedents.views.gallery import document
 
         chosen = subject(run, target, data)
@@ -55,7 +54,7 @@ def explain(
             return
         explanation = replace(explainer.explain(chosen.test.take(case).inputs, k), numbers=tuple(case))
         if html is not None:
-            write(html, document(explanation.to_html(), f"Precedents by {explanation.metric}"))
+            put(html, document(explanation.to_html(), f"Precedents by {explanation.metric}"))
         if as_json:
             show_json(explanation.to_dict())
         else:

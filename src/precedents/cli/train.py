@@ -9,6 +9,7 @@ from precedents.cli._names import architecture_names, dataset_names
 from precedents.cli._options import Data, DryRun, Force, Json, Quiet
 from precedents.cli._output import reporting, show, show_estimate, show_json
 from precedents.errors import InputError
+from precedents.runtime.given import SEEDS
 
 
 def train(
@@ -19,7 +20,9 @@ def train(
     out: Annotated[
         Path | None, Option(metavar="RUN", help="The folder of the run.", show_default="runs/DATASET-MODEL")
     ] = None,
-    seed: Annotated[int, Option(help="Of the split, the first weights and the order of the batches.")] = 0,
+    seed: Annotated[
+        int, Option(min=0, max=SEEDS - 1, help="Of the split, the first weights and the order of the batches.")
+    ] = 0,
     epochs: Annotated[int, Option(help="How often the training set is gone through.")] = 100,
     data: Data = None,
     force: Force = False,

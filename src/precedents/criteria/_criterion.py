@@ -9,13 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from inspect import getdoc
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
-from precedents.errors import NotApplicable
+from precedents.errors import InputError, NotApplicable
 from precedents.metrics.metric import Metric
 from precedents.registry import written
+from precedents.runtime.door import door
+from precedents.runtime.users_code import users
+from precedents.runtime.wording import a_type
 
 Better = Literal["higher", "zero"]
 Judge = Callable[[Trial, Metric], Result]
@@ -27,6 +30,12 @@ class Criterion(ABC):
     better: ClassVar[Better] = "higher"  # a success rate, or a correlation that is best at zero
     needs: ClassVar[Sequence[str]] = ()  # of a trial, one of these: "subclasses", "retrain"
     order: ClassVar[int] = 100  # its place in an audit, from the first; the name decides among equals
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Its judgement is a public call."""
+        super().__init_subclass__(**more)
+        if "__call__" in vars(cls):
+            cls.__call__ = door(cls.__call__)  # type: ignore[method-assign]
 
     @property
     def sentence(self) -> str:
@@ -89,4 +98,8 @@ class Unlisted(Criterion):
         """What the function gives."""
         if self.judge is None:
             raise NotApplicable(f"No criterion is named {self.__name__}.")
-        return self.judge(trial, metric)
+        with users(f"the criterion {self.__name__}", "It is called with a trial and a metric"):
+            found = self.judge(trial, metric)
+        if not isinstance(found, Result):
+            raise InputError(f"The criterion {self.__name__} returned {a_type(found)}. Return a Result.")
+        return found

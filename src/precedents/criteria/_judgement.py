@@ -15,8 +15,11 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
 from precedents.registry import Registry, written
-from precedents.runtime.failures import first_line, out_of_memory
+from precedents.runtime.door import door
+from precedents.runtime.given import several
 from precedents.runtime.progress import tracked
+from precedents.runtime.users_code import out_of_memory, why
+from precedents.runtime.wording import a_type
 from precedents.views.table import NONE, Entry, Table
 
 if TYPE_CHECKING:
@@ -89,6 +92,7 @@ class Judgement:
         return Table.of("metric", cells).compact()
 
 
+@door
 def judge(
     trial: Trial,
     metrics: Iterable[str | Metric] = tuple(METRICS),
@@ -102,7 +106,7 @@ def judge(
     `rule` is how verdicts are reached: "interval", where they are earned, or "paper", by the means alone.
     """
     rule = checked_rule(rule)
-    chosen = [metric_of(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics)]
+    chosen = [metric_of(metric) for metric in several(metrics, "metrics", Metric)]
     named = by_text(CRITERIA.names() if criteria is None else criteria)
     pairs = [(metric, text) for metric in chosen for text in named]  # what a metric needs is not needed later
     found = {}
@@ -118,8 +122,7 @@ def by_text(criteria: "str | Iterable[str | Criterion | Judge]") -> dict[str, Cr
     >>> by_text("identical_class(k=10)")
     {'identical_class(k=10)': IdenticalClass(k=10, demand=0.95)}
     """
-    given = [criteria] if isinstance(criteria, (str, Criterion)) else criteria
-    named = [_criterion(each) for each in given]
+    named = [_criterion(each) for each in several(criteria, "criteria", Criterion)]
     return {written(each): each for each in named}
 
 
@@ -151,6 +154,10 @@ def outcome(
 def _criterion(given: str | Criterion | Judge) -> Criterion:
     if isinstance(given, str):
         return CRITERIA.read(given)
+    if not callable(given):
+        raise InputError(
+            f"A criterion is {a_type(given)}. Pass its name, or a function of a trial and a metric."
+        )
     return given if isinstance(given, Criterion) else Unlisted.of(given)
 
 
@@ -169,7 +176,7 @@ def attempted(work: Callable[[], T]) -> T | Inapplicable:
         raise
     except (Exception, SystemExit) as error:
         memory = out_of_memory(error)
-        return Inapplicable(first_line(error), "error") if memory is None else Inapplicable(memory, "left out")
+        return Inapplicable(why(error), "error") if memory is None else Inapplicable(memory, "left out")
 
 
 def _entry(outcome: Result | Inapplicable) -> Entry:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from precedents.adapters._find import adapter_of
 from precedents.adapters._subject import Subject
-from precedents.classifier.construction import Told
+from precedents.classifier.construction import Told, refuse_keywords
 from precedents.classifier.loss import Loss
 from precedents.data.examples import Examples, checked_labels
 from precedents.errors import InputError, NotApplicable
@@ -19,7 +19,9 @@ from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
+from precedents.runtime.door import door
 from precedents.runtime.guards import random_state_kept
+from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class Trial:
     fresh: Fresh | None = None
 
     @classmethod
+    @door
     def of(cls, model: Any, train: Any, test: Any, **options: "Unpack[TrialOptions]") -> "Trial":
         """A trial of the metrics on this model, with the instances of `test` as cases.
 
@@ -57,11 +60,13 @@ class Trial:
         untrained model of the same kind, where drawing each layer anew is not how the model starts. `hidden`,
         `vectorise`, `memory`, `loss` and `output` are as for `Classifier.of`.
         """
+        refuse_keywords("Trial.of", options, (*sorted(TrialOptions.__optional_keys__), "classes", "render"))
         told: Any = dict(options)
         own = {name: told.pop(name, None) for name in ("subclasses", "retrain", "fresh")}
         return cls.about(Subject.of(model, train, **told), test, **own)
 
     @classmethod
+    @door
     def about(
         cls,
         subject: Subject,
@@ -72,7 +77,15 @@ class Trial:
     ) -> "Trial":
         """A trial of a subject that is made already; the rest is as for `Trial.of`."""
         cases, pair = subject.test(test), None
+        for name, given in (("retrain", retrain), ("fresh", fresh)):
+            if given is not None and not callable(given):
+                raise InputError(f"{name} is {a_type(given)}. Pass a function that returns a torch.nn.Module.")
         if subclasses is not None:
+            if not isinstance(subclasses, (tuple, list)) or len(subclasses) != 2:
+                raise InputError(
+                    f"subclasses is {a_type(subclasses)}. Pass a pair: finer labels of the training set, and "
+                    "of the test set."
+                )
             pair = (
                 checked_labels(subclasses[0], len(subject.train), "training set's subclasses"),
                 checked_labels(subclasses[1], len(cases), "test set's subclasses"),
@@ -93,6 +106,7 @@ class Trial:
         settled = metric.preconditioner.settled(self.workspace)
         return Relevance(replace(metric, preconditioner=settled), self.workspace)
 
+    @door
     def kernel(self, metric: Metric) -> Kernel:
         """The inner products of all cases with all training instances, which metrics of one kernel share."""
         for examples in (self.workspace.train, self.cases):
@@ -102,6 +116,7 @@ class Trial:
         self.workspace.holding(slot, FLOAT64 * len(self.cases) * len(self.workspace.train))
         return self.workspace.once(slot, lambda: _whole(relevance, self.cases))
 
+    @door
     def randomized(self, seed: int, label: str) -> "Trial":
         """The trial of a model with freshly drawn parameters, by `seed`, with the cases of this one.
 
@@ -112,7 +127,7 @@ class Trial:
             model, subject = self.workspace.classifier, self.workspace.subject
             random = model.randomized(seed)
             if self.fresh is not None:
-                with random_state_kept():
+                with random_state_kept(), users("the function fresh", "It is called with a seed"):
                     made = self.fresh(seed)
                 random = model.another(adapter_of(made).module, subject.train)
             return Workspace(subject.before(random), self.workspace.shared)
@@ -133,6 +148,7 @@ class Trial:
             return "Merging two classes into two leaves no subclasses."
         return None
 
+    @door
     def merged(self, seed: int) -> "Trial":
         """The trial of a model trained on classes merged by `seed` into two; the old are the subclasses."""
         if self.retrain is None or self.unmergeable:
@@ -144,7 +160,7 @@ class Trial:
         subject = self.workspace.subject
         groups = merge(subject.classifier.classes, seed)
         train = subject.train.relabelled(groups[subject.train.labels])
-        with random_state_kept():
+        with random_state_kept(), users("the function retrain", "It is called with Examples and a seed"):
             model = retrain(train, seed)
         if not isinstance(model, nn.Module):
             raise InputError(f"retrain returned {a_type(model)}. Return the trained torch.nn.Module.")

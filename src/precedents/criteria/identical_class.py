@@ -8,6 +8,7 @@ from precedents.criteria._trial import Trial
 from precedents.metrics.metric import Metric
 from precedents.metrics.ranking import checked_k, top_k
 from precedents.registry import written
+from precedents.runtime.given import share
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class IdenticalClass(Criterion):
 
     order = 20
     sentence = "The most relevant training instances have the class that the model predicted."
+
+    def __post_init__(self) -> None:
+        share(self.demand, "demand")
 
     @property
     def counts(self) -> bool:

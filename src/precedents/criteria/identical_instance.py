@@ -8,10 +8,11 @@ import torch
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._result import Result, rate
 from precedents.criteria._trial import Trial
-from precedents.errors import InputError, NotApplicable
+from precedents.errors import NotApplicable
 from precedents.metrics.metric import Metric
 from precedents.registry import written
 from precedents.runtime.cache import Slot
+from precedents.runtime.given import seed, share, whole_number
 
 OWN_CASES: Slot[tuple[Trial, torch.Tensor]] = Slot("training instances as cases, and their places")
 ROUNDING = 1e-9  # relative to the row's largest score: an equal of the instance is not better than it
@@ -39,8 +40,9 @@ class IdenticalInstance(Criterion):
     sentence = "A training instance, asked about as a case, finds itself."
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise InputError(f"most is {self.most}. Ask about at least one training instance.")
+        whole_number(self.most, "most", advice="Ask about at least one training instance")
+        seed(self.seed)
+        share(self.demand, "demand")
 
     def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
         """The training instances that are asked about."""

@@ -14,6 +14,7 @@ from precedents.errors import NotApplicable
 from precedents.metrics.metric import Metric
 from precedents.metrics.ranking import checked_k, top_k
 from precedents.registry import written
+from precedents.runtime.given import seed, share
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class IdenticalSubclass(Criterion):
         "Classes are merged for training; the most relevant instances should still come from the case's own "
         "class."
     )
+
+    def __post_init__(self) -> None:
+        seed(self.seed)
+        share(self.demand, "demand")
 
     @property
     def counts(self) -> bool:

@@ -18,6 +18,7 @@ from precedents.criteria._trial import Trial
 from precedents.errors import InputError
 from precedents.metrics.metric import Metric
 from precedents.registry import written
+from precedents.runtime.given import seed, share, whole_number
 
 Label = Literal["own", "shared"]
 
@@ -53,8 +54,9 @@ class ModelRandomization(Criterion):
     def __post_init__(self) -> None:
         if self.label not in get_args(Label):
             raise InputError(f"label is {self.label!r}. Use one of: {', '.join(get_args(Label))}.")
-        if self.draws < 1:
-            raise InputError(f"draws is {self.draws}. Draw at least one random model.")
+        whole_number(self.draws, "draws", advice="Draw at least one random model")
+        seed(self.seed)
+        share(self.fail, "fail")
 
     def variants(self, k: int) -> Sequence[Criterion]:
         """Each model explains its own prediction, and both the trained model's."""

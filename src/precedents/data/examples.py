@@ -17,12 +17,14 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from precedents.data.inputs import Inputs, bare, between, mapped, shapes
+from precedents.data.inputs import Inputs, bare, between, leaves, mapped, shapes
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
-from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, marks
+from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, guarded, marks
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
+from precedents.runtime.door import door
 from precedents.runtime.guards import random_state_kept
+from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
 
 __all__ = [
@@ -94,6 +96,7 @@ class Examples:
     watch: Watch | None = field(default=None, repr=False)  # over memory that is the user's own
 
     @classmethod
+    @door
     def of(cls, data: Any, what: str = "training set", *, labels: Any = None) -> "Examples":
         """From a pair (inputs, labels), a dict or frame of columns, a dataset, a DataLoader, or Examples.
 
@@ -198,7 +201,7 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
     """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case."""
     if isinstance(like, dict) and isinstance(x, Mapping) and set(like) <= set(x):
         x = {key: x[key] for key in like}  # a label may be among the rest
-    inputs = numbers(x, "What was passed as cases")
+    inputs = _typed(numbers(x, "What was passed as cases"), like)
     wanted, given = shapes(like), shapes(inputs)
     if given == wanted:
         return mapped(lambda leaf: leaf[None], inputs), True
@@ -209,6 +212,36 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
         f"The cases have the shape {', '.join(map(str, given))}, but the training instances have {one}. "
         f"Pass one case {one} or a batch {many.replace(chr(39), '')}."
     )
+
+
+def _typed(inputs: Inputs, like: Inputs) -> Inputs:
+    """Whole numbers as floating point ones, where training instances are; the other way round is refused."""
+    single = isinstance(inputs, Tensor), isinstance(like, Tensor)
+    if all(single) and inputs.is_floating_point() == like.is_floating_point():  # type: ignore[union-attr]
+        return inputs
+    own, wanted = list(leaves(inputs)), list(leaves(like))
+    if len(own) != len(wanted) or len(set(single)) > 1:
+        raise InputError(f"The cases are {_form(inputs)}, but the training instances are {_form(like)}.")
+    for leaf, other in zip(own, wanted, strict=True):
+        if leaf.is_floating_point() and not other.is_floating_point():
+            raise InputError(
+                f"The cases are {leaf.dtype}, but the training instances are {other.dtype}, as token numbers "
+                "are. Pass whole numbers: x.long()."
+            )
+    kinds = iter(wanted)
+
+    def typed(leaf: Tensor) -> Tensor:
+        other = next(kinds)
+        return leaf.to(other.dtype) if other.is_floating_point() and not leaf.is_floating_point() else leaf
+
+    return mapped(typed, inputs)
+
+
+def _form(inputs: Inputs) -> str:
+    """How a nest of tensors is made."""
+    if isinstance(inputs, dict):
+        return f"a dict with {', '.join(map(repr, inputs))}"
+    return f"a tuple of {len(inputs)} tensors" if isinstance(inputs, tuple) else "one tensor"
 
 
 def _is_whole(data: Any, labels: Any) -> bool:
@@ -243,9 +276,12 @@ def _in_memory(data: Any, labels: Any, what: str) -> Examples:
 
 def _from_dataset(dataset: Any, labels: Any, what: str) -> Examples:
     """From a map-style dataset; it is read through for its labels, unless these are given by themselves."""
-    n = len(dataset)
+    with users(f"the {what}"):
+        n = len(dataset)
     _not_empty(n, what)
-    form = form_of(dataset[0], labels, dataset, "Item 0 of the dataset")
+    with users(f"item 0 of the {what}"):
+        first = dataset[0]
+    form = form_of(first, labels, dataset, "Item 0 of the dataset")
     apart = separate_from(form, dataset, labels)
     given = None if apart is None else checked_labels(apart, n, what)
     source = FromDataset(dataset, form, Readings(what), given if isinstance(labels, str) else None)
@@ -264,8 +300,9 @@ def _from_stream(data: Any, labels: Any, what: str) -> Examples:
                 f"The {what} is a DataLoader that shuffles, but explanations cite instances by their place. "
                 "Pass a DataLoader(dataset, batch_size=..., shuffle=False), or the dataset itself."
             )
-    with random_state_kept():  # loaders draw a seed for their workers
-        first = next(iter(data), None)
+    with random_state_kept(), users(f"the {what}"):  # loaders draw a seed for their workers
+        iterator = iter(data)
+    first = next(guarded(iterator, what), None)
     _not_empty(0 if first is None else 1, what)
     dataset = getattr(data, "dataset", data)
     form = form_of(first, labels, dataset, f"The first item of the {what}")

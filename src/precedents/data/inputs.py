@@ -27,6 +27,21 @@ def tensors(value: Any) -> Inputs:
     return torch.as_tensor(value)
 
 
+def unusable(tensor: Tensor) -> str | None:
+    """Why nothing can be computed with a tensor, and what to do about it; none if something can."""
+    if tensor.is_meta:
+        return "has a shape and no values: it is on the device meta. Load it on a device, for example the cpu"
+    if tensor.is_nested:
+        return "is a nested tensor. Pad it: torch.nested.to_padded_tensor(x, 0.0)"
+    if tensor.layout is not torch.strided:
+        return f"is a sparse tensor ({str(tensor.layout)[6:]}). Make it dense: x.to_dense()"
+    if tensor.is_quantized:
+        return f"is quantised ({tensor.dtype}), and has no gradients. Use what it was made from: x.dequantize()"
+    if tensor.is_complex():
+        return "has complex numbers, of which losses and cosines are none. Use real ones: torch.view_as_real(x)"
+    return None
+
+
 def mapped(function: Callable[[Tensor], Tensor], nest: Nest) -> Nest:
     """A nest of dicts, tuples and lists with `function` applied to every tensor; what is none stays."""
     if isinstance(nest, Tensor):

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from precedents.data.inputs import Inputs, tensors
+from precedents.data.inputs import Inputs, leaves, tensors, unusable
 from precedents.errors import InputError
 from precedents.runtime.wording import a_type
 
@@ -86,8 +86,14 @@ def separate_from(form: ItemForm, dataset: Any, labels: Any) -> Any:
 def numbers(x: Any, what: str) -> Inputs:
     """A nest of tensors, or an error that says that `what` cannot become one."""
     try:
-        return tensors(x)
-    except (TypeError, ValueError, RuntimeError):
+        found = tensors(x)
+        reasons = filter(None, map(unusable, leaves(found)))
+        if (reason := next(reasons, None)) is not None:
+            raise InputError(f"{what} {reason}.")
+        return found
+    except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(
             f"{what} is {a_type(x)}, which is no tensor and cannot become one. "
             "Convert it to tensors first, for example by a transform of the dataset."
@@ -98,7 +104,10 @@ def class_number(y: Any, where: str) -> int:
     """The label of one item."""
     if type(y) is int:
         return y
-    label = torch.as_tensor(y) if isinstance(y, (float, Tensor)) or hasattr(y, "dtype") else None
+    try:
+        label = torch.as_tensor(y) if isinstance(y, (float, Tensor)) or hasattr(y, "dtype") else None
+    except (TypeError, ValueError, RuntimeError):  # of objects or texts
+        label = None
     if label is not None and label.numel() > 1:
         raise InputError(f"The label of {where} has the shape {tuple(label.shape)}. {SEVERAL}")
     if label is None or label.numel() == 0 or not _are_numbers(label):
@@ -112,10 +121,12 @@ def checked_labels(y: Any, count: int, what: str) -> Tensor:
         raise InputError(f"The {what} has no labels. Pass a pair (inputs, labels).")
     try:
         labels = torch.as_tensor(y.to_numpy() if hasattr(y, "to_numpy") else y).detach().cpu()
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         raise InputError(
             f"The labels of the {what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1."
         ) from None
+    if labels.layout is not torch.strided:
+        raise InputError(f"The labels of the {what} are a sparse tensor. Make them dense: y.to_dense().")
     if labels.is_complex() or labels.dtype == torch.bool:
         raise InputError(f"The labels of the {what} are {labels.dtype}; class numbers are integers: y.long().")
     if labels.shape == (count, 1):

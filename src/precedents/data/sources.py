@@ -16,9 +16,11 @@ from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, 
 from precedents.data.labels import ItemForm, checked_labels, class_number, numbers
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard, random_state_kept
+from precedents.runtime.users_code import users
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
+END = object()  # of an iterator
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
@@ -143,12 +145,16 @@ class FromDataset(Source):
         pieces, labels = [], []
         for start in range(0, len(indices), CHUNK_INSTANCES):
             chunk = indices[start : start + CHUNK_INSTANCES]
-            inputs, own = _instances((self.dataset[i] for i in chunk), chunk, self.form, self.readings)
+            inputs, own = _instances((self._item(i) for i in chunk), chunk, self.form, self.readings)
             self._agree(chunk, own)
             self.readings.compare(chunk, inputs, own)
             pieces.append(inputs)
             labels += own
         return joined(pieces), labels
+
+    def _item(self, i: int) -> Any:
+        with users(f"item {i} of the {self.readings.what}"):
+            return self.dataset[i]
 
     def first_pass(self) -> list[int]:
         """The labels of all instances, which are read for the first time."""
@@ -267,8 +273,8 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
     batched = isinstance(items, DataLoader) and items.batch_sampler is not None
 
     def chunks() -> Iterator[Chunk]:
-        with random_state_kept():  # loaders draw a seed for their workers
-            iterator = iter(items)
+        with random_state_kept(), users(f"the {readings.what}"):  # loaders draw a seed for their workers
+            iterator = guarded(iter(items), readings.what)
         start = 0
         for first in iterator:
             if batched or _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
@@ -282,13 +288,29 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
     return Streamed(chunks, readings, _picked(items, form, readings))
 
 
+def guarded(iterator: Iterator[Any], what: str) -> Iterator[Any]:
+    """The items of a user's iterator; what it raises between them is an error about it."""
+    while True:
+        with users(f"the {what}"):
+            item = next(iterator, END)
+        if item is END:
+            return
+        yield item
+
+
 def _picked(items: Any, form: ItemForm, readings: Readings) -> Callable[[Sequence[int]], Chunk] | None:
     """How instances are read by their numbers from a loader that takes a map-style dataset in its order."""
     if not isinstance(items, DataLoader) or type(items.batch_sampler) is not BatchSampler:
         return None
     if not isinstance(items.batch_sampler.sampler, SequentialSampler):
         return None
-    return lambda indices: batch_of(items.collate_fn([items.dataset[i] for i in indices]), 0, form, readings)
+
+    def pick(indices: Sequence[int]) -> Chunk:
+        with users(f"the {readings.what}"):
+            batch = items.collate_fn([items.dataset[i] for i in indices])
+        return batch_of(batch, 0, form, readings)
+
+    return pick
 
 
 def batch_of(batch: Any, start: int, form: ItemForm, readings: Readings) -> Chunk:

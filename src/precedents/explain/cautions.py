@@ -4,6 +4,8 @@ hub             the first precedent of at least three cases, and of at least hal
                 average; judged over 20 cases or more.
 outlying norm   longer than 99% of the training instances, and than three times their median, under M^-1.
 duplicate       its input is the case's own.
+zero vector     it has no direction under the metric: of gradients, its prediction is saturated.
+not ranked      all training instances have the same score, so that none is more relevant than another.
 """
 
 from collections import Counter
@@ -16,8 +18,10 @@ from torch import Tensor
 
 from precedents.adapters._subject import Subject
 from precedents.data.inputs import Inputs, bare, leaves, mapped
+from precedents.metrics.relevance import Ranked
 
 ANOTHER, HUB, NORM, DUPLICATE = "another class", "hub", "outlying norm", "duplicate of the case"
+ZERO, UNRANKED = "zero vector", "not ranked"
 ENOUGH = 20  # cases that hubs are judged over
 LEAST = 3  # cases that a hub answers
 HIGH = 0.99  # the quantile of the lengths above which one is outlying
@@ -57,6 +61,34 @@ def outlying(lengths: Tensor) -> Tensor:
         return torch.zeros(len(lengths), dtype=torch.bool)
     ordered = known.sort().values
     return lengths > max(_quantile(ordered, HIGH), TIMES * _quantile(ordered, 0.5))
+
+
+@dataclass(frozen=True, eq=False)
+class Doubts:
+    """Where a metric cannot rank."""
+
+    zero: Tensor  # [m, k], which precedents have a vector of zeros
+    tied: Tensor  # [m], of which cases all training instances have the same score
+    empty: Tensor  # [m], which cases have a vector of zeros
+
+    @classmethod
+    def of(cls, ranked: Ranked) -> "Doubts":
+        """Where lengths do not exist, none is zero; a training set of one instance is no tie."""
+        places, below = ranked.top.indices, ranked.below
+        tied = (below == 0).all(dim=1) & (ranked.count > 1)
+        if ranked.lengths is None or ranked.case_lengths is None:
+            return cls(torch.zeros_like(places, dtype=torch.bool), tied, torch.zeros_like(tied))
+        return cls(ranked.lengths[places] == 0, tied, ranked.case_lengths == 0)
+
+    def remarks(self, metric: str, gradients: bool) -> list[list[str]]:
+        """For each case why the metric, which is of gradients or not, cannot rank; nothing where it can."""
+        saturated = "the gradient of its loss is zero, as that of a saturated prediction"
+        reasons = {True: saturated if gradients else "its vector is zero"}
+        said = []
+        for tied, empty in zip(self.tied.tolist(), self.empty.tolist(), strict=True):
+            why = reasons.get(empty, "all training instances have the same score")
+            said.append([f"Caution: {metric} cannot rank here: {why}."] if tied or empty else [])
+        return said
 
 
 def _quantile(ordered: Tensor, share: float) -> float:

@@ -1,6 +1,8 @@
 """Explainer: from a model and its training set to explanations."""
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +13,29 @@ from torch import Tensor
 
 from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Vectorise
+from precedents.classifier.construction import refuse_keywords
 from precedents.classifier.outputs import Place
-from precedents.data.examples import Examples
-from precedents.data.inputs import count, leaves, mapped
-from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, Findings, counted, equal, hubs, outlying
-from precedents.explain.decomposition import decomposed
+from precedents.data.examples import Batch, Examples
+from precedents.data.inputs import Inputs, count, leaves, mapped
+from precedents.errors import InputError
+from precedents.explain.cautions import (
+    ANOTHER,
+    DUPLICATE,
+    HUB,
+    NORM,
+    UNRANKED,
+    ZERO,
+    Doubts,
+    Findings,
+    counted,
+    equal,
+    hubs,
+    outlying,
+)
+from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.saving import Saved, save
+from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
@@ -25,8 +43,9 @@ from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
-from precedents.runtime.failures import memory_told
-from precedents.runtime.guards import grad_mode_kept
+from precedents.runtime.door import door
+from precedents.runtime.given import path, whole_number
+from precedents.runtime.wording import a_type
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
@@ -63,7 +82,7 @@ class Explainer:
       #0  0  +0.447  above 50.0%
     """
 
-    @memory_told()
+    @door
     def __init__(
         self,
         model: Any,
@@ -95,11 +114,14 @@ class Explainer:
         self.name = name_of(self.relevance.metric)
         if self.subject.render is not None:
             shown(self.subject.train.seen([0])[0], self.subject.render)  # what cannot be shown fails here
-        known = None if audit is None else audit.about(self.name, self.subject)
-        self.finding = known
+        if audit is not None and not hasattr(audit, "about"):
+            raise InputError(f"audit is {a_type(audit)}. Pass what precedents.audit(model, train, test) gives.")
+        self.finding = None if audit is None else audit.about(self.name, self.subject)
 
     def __repr__(self) -> str:
         return f"Explainer({self.name}, {len(self.subject.train)} training instances)"
+
+    _reading: Callable[[], AbstractContextManager[None]] = staticmethod(nullcontext)  # of a folder, if loaded
 
     @property
     def classes(self) -> Sequence[str] | None:
@@ -111,25 +133,28 @@ class Explainer:
         """What turns an instance into what a person sees, if it was given or the model's kind has one."""
         return self.subject.render
 
-    @memory_told()
-    @grad_mode_kept
+    @door
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
         The label of a case is the model's own prediction unless `labels` says otherwise.
         """
         cases = self.subject.cases(x, labels)
-        ranked = self.relevance.ranked(cases, k, self._instance)
+        with self._reading():
+            ranked = self.relevance.ranked(cases, k, self._instance)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
         found = offered.labels[places]
         precedents = mapped(lambda leaf: leaf[places], offered.inputs)
+        doubts = Doubts.of(ranked)
         marks = {
             ANOTHER: found != cases.labels[:, None],
             HUB: self._hubs(indices),
             NORM: self._outlying(ranked),
             DUPLICATE: equal(asked.inputs, precedents),
+            ZERO: doubts.zero,
+            UNRANKED: doubts.tied[:, None].expand_as(indices),
         }
         return Explanation(
             metric=self.name,
@@ -140,9 +165,7 @@ class Explainer:
             precedents_inputs=precedents,
             percentiles=100 * ranked.below.double() / len(train),
             flags=_named(marks, *indices.shape),
-            parts=decomposed(self.subject.classifier, asked, offered, places)
-            if self.name == GRAD_COS
-            else None,
+            parts=self._parts(asked, offered, places),
             warnings=self._warnings(),
             classes=self.subject.classes,
             render=self.subject.render,
@@ -150,7 +173,19 @@ class Explainer:
             spread=self.relevance.workspace.once(SPREAD, self._spread),
             given=labels is not None,
             curvature=self.relevance.curvature,
+            remarks=self._remarks(x, asked.inputs, doubts),
         )
+
+    def _parts(self, asked: Batch, offered: Batch, places: Tensor) -> Decomposition | None:
+        model = self.subject.classifier
+        return decomposed(model, asked, offered, places) if self.name == GRAD_COS else None
+
+    def _remarks(self, x: Any, inputs: Inputs, doubts: Doubts) -> list[list[str]]:
+        """For each case what speaks against all of its precedents."""
+        known = self.subject.adapter.unknown(x, self.subject.train, inputs)
+        said = [[f"Caution: the model does not know {each}."] if each else [] for each in known]
+        found = doubts.remarks(self.name, self.relevance.metric.features is gradient)
+        return [[*first, *more] for first, more in zip(said, found, strict=True)]
 
     @cached_property
     def _instance(self) -> int:
@@ -180,39 +215,40 @@ class Explainer:
         failed = ", ".join(self.finding.failed)
         return [f"Caution: {self.name} failed the audit of this model: {failed}."]
 
-    @memory_told()
-    @grad_mode_kept
+    @door
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
         """The relevance of every training instance [m, n], float64; cases are rows."""
-        return self.relevance.scores(self.subject.cases(x, labels))
+        cases = self.subject.cases(x, labels)
+        with self._reading():
+            return self.relevance.scores(cases)
 
-    @memory_told()
-    @grad_mode_kept
+    @door
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
-        return self.relevance.estimate(m)
+        return self.relevance.estimate(whole_number(m, "m"))
 
-    @memory_told()
-    @grad_mode_kept
+    @door
     def save(self, folder: str | Path) -> None:
         """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
 
         The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
         many bytes; a disk without room is refused. The model and the training set are not in it.
         """
-        save(self.relevance, Path(folder), self.classes)
+        save(self.relevance, path(folder, "folder"), self.classes)
 
     @classmethod
-    @memory_told()
+    @door
     def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
         """The explainer that was saved from this model and training set: the same numbers, bit for bit.
 
         A weight, label or row that has changed is refused, with what differs. `options` are those of an
         Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
         """
-        saved = Saved.open(Path(folder))
+        refuse_keywords("Explainer.load", options, list(inspect.signature(cls).parameters)[2:])
+        saved = Saved.open(path(folder, "folder"))
         explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
         saved.restore(explainer.relevance)
+        explainer._reading = saved.reading
         if explainer.subject.classes is None:
             explainer.subject = replace(explainer.subject, classes=saved.manifest.classes)
         return explainer

@@ -4,14 +4,16 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from precedents.data.inputs import Inputs, bare, mapped
-from precedents.explain.cautions import ANOTHER
+from precedents.explain.cautions import ANOTHER, UNRANKED
 from precedents.explain.decomposition import Decomposition
 from precedents.metrics.ranking import TopK
+from precedents.seen import clipped, told
 from precedents.views.comparison import WIDTH, beginning, line
 from precedents.views.gallery import Strip, figure, page
 from precedents.views.instance import Cell, Render, Shown, scores, shown
@@ -57,15 +59,14 @@ class Explanation:
     spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
     curvature: str | None = None  # what M is, where the metric has one; the memory may have decided
     given: bool = False  # whether the cases' labels were given, as if they had been predicted
+    remarks: Sequence[Sequence[str]] = ()  # for each case what speaks against all of its precedents
 
     def __len__(self) -> int:
         return len(self.predictions)
 
     def __getitem__(self, case: int) -> "Explanation":
         """The explanation of one of the cases."""
-        if not -len(self) <= case < len(self):
-            raise IndexError(f"There is no case {case} among {len(self)}.")
-        i = range(len(self))[case]
+        i = self._place(case)
         one = slice(i, i + 1)
         return replace(
             self,
@@ -79,6 +80,7 @@ class Explanation:
             parts=None if self.parts is None else self.parts.of_cases(one),
             originals=None if self.originals is None else (self.originals[0][one], self.originals[1][one]),
             numbers=self.numbers[one],
+            remarks=self.remarks[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -86,6 +88,7 @@ class Explanation:
 
     def precedents(self, case: int = 0) -> list[Precedent]:
         """The precedents of a case, most relevant first."""
+        case = self._place(case)
         found, predicted = self.top.indices[case].tolist(), int(self.predictions[case])
         none = [None] * len(found)
         rows = zip(
@@ -102,6 +105,12 @@ class Explanation:
         )
         return [Precedent(*row) for row in rows]
 
+    def _place(self, case: int) -> int:
+        """The place of a case, counted from the first; one that there is not is an IndexError."""
+        if not -len(self) <= index(case) < len(self):
+            raise IndexError(f"There is no case {case} among {len(self)}.")
+        return range(len(self))[index(case)]
+
     def name(self, label: int) -> str:
         """The class's name, or its number."""
         return str(label) if self.classes is None else str(self.classes[label])
@@ -110,30 +119,37 @@ class Explanation:
         """What the case at this place is called."""
         return self.numbers[case] if self.numbers else case
 
+    def _seen_name(self, label: int) -> str:
+        """The class's name as a person sees it."""
+        return clipped(self.name(label))
+
     def _label(self, case: int) -> str:
-        return f"{'taken for' if self.given else 'predicted'} {self.name(int(self.predictions[case]))}"
+        return f"{'taken for' if self.given else 'predicted'} {self._seen_name(int(self.predictions[case]))}"
 
     def __str__(self) -> str:
         curvature = [] if self.curvature is None else [f"Curvature: {self.curvature}."]
-        return "\n".join([*(self._sentence(case) for case in range(len(self))), *curvature, *self.warnings])
+        sentences = [self._sentence(case) for case in range(len(self))]
+        return "\n".join([*sentences, *map(told, [*curvature, *self.warnings])])
 
     def _sentence(self, case: int) -> str:
         which = f"case {self.number(case)}: " if len(self) > 1 or self.numbers else ""
         found = self.precedents(case)
         places = max(len(str(p.index)) for p in found)
-        names = max(len(self.name(p.label)) for p in found)
+        names = max(len(self._seen_name(p.label)) for p in found)
         asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
         lines = [f"{which}{self._label(case)}{about}, because of"]
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
-            lines.append(
-                f"  #{p.index:<{places}}  {self.name(p.label):<{names}}  {score}  "
-                f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
-                + (f"  ({', '.join(p.cautions)})" if p.cautions else "")
-            )
+            above = "" if UNRANKED in p.cautions else f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+            cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
+            shown = [f"#{p.index:<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
+            lines.append("".join(f"  {part}" for part in shown if part))
             said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
             lines += [] if said is None else [" " * (places + 5) + said]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
+
+    def _remarks(self, case: int) -> Sequence[str]:
+        return self.remarks[case] if self.remarks else ()
 
     def _shown(self, case: int, rank: int = 0) -> Shown:
         """What a person sees of a case, or of its precedent of this rank."""
@@ -158,6 +174,7 @@ class Explanation:
                 {
                     "case": self.number(case),
                     "prediction": self._plain(int(self.predictions[case])),
+                    "cautions": list(self._remarks(case)),
                     "precedents": [
                         asdict(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
                         for p in self.precedents(case)
@@ -205,7 +222,8 @@ class Explanation:
 
     def _heading(self) -> str:
         curvature = "" if self.curvature is None else f" ({self.curvature})"
-        return "\n".join([f"precedents by {self.metric}{curvature}", *self.warnings])
+        of_cases = [f"case {self.number(i)}: {said}" for i in range(len(self)) for said in self._remarks(i)]
+        return "\n".join(map(told, [f"precedents by {self.metric}{curvature}", *self.warnings, *of_cases]))
 
     def _strips(self) -> list[Strip]:
         return [self._strip(case) for case in range(len(self))]
@@ -215,7 +233,7 @@ class Explanation:
         found = self.precedents(case)
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
-            title = "\n".join([f"#{p.index} {self.name(p.label)}", score, *marked])
+            title = "\n".join([f"#{p.index} {self._seen_name(p.label)}", score, *marked])
             cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
         asked = Cell(f"case {self.number(case)}\n{self._label(case)}", self._shown(case))
         return Strip(asked, cells, self.spread)

@@ -14,7 +14,7 @@ compared, when the first question comes.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from precedents._version import __version__
 from precedents.classifier.behaviour import Behaviour, behaviour, differences, tolerance
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
-from precedents.errors import BudgetError, FormatError, InputError, StaleError, StoreError
+from precedents.errors import BudgetError, FormatError, InputError, PrecedentsError, StaleError, StoreError
 from precedents.gradients.rows import Rows
 from precedents.metrics.features.inputs import inputs
 from precedents.metrics.preconditioners.hessian import CURVATURE, HessianKind
@@ -39,6 +39,7 @@ from precedents.runtime.budget import readable
 from precedents.runtime.sealed import is_sealed, sealed
 from precedents.runtime.serialize import UnwritableError, read, written
 from precedents.runtime.tensor_files import TensorFiles
+from precedents.runtime.users_code import out_of_memory
 
 FORMAT = 3
 MANIFEST, TRAIN = "explainer.json", "train.safetensors"
@@ -159,6 +160,10 @@ class Saved:
                 if items:
                     cache.put(holding.slot, SavedBlocks(self, items, known))
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Around a question: tensors of other shapes than those that were saved are a damage of the folder."""
+        return _damage(self.folder)
+
     def _refuse(self, differences: Sequence[str]) -> None:
         if differences:
             said = "; ".join(differences)
@@ -216,8 +221,9 @@ class SavedBlocks(Sequence[Any]):
 
     def __getitem__(self, place: Any) -> Any:
         if place not in self._read:
+            item = self.items[place]  # an IndexError ends an iteration
             with _damage(self.saved.folder):
-                self._read[place] = self.saved.value(self.items[place], self.known)
+                self._read[place] = self.saved.value(item, self.known)
         return self._read[place]
 
 
@@ -324,16 +330,23 @@ def _damage(folder: Path) -> Iterator[None]:
     try:
         yield
     except FormatError as error:
+        if _again(folder) in str(error):
+            raise
         raise FormatError(f"{error} {_again(folder)}") from error
+    except PrecedentsError:
+        raise
     except (
         KeyError,
         TypeError,
         ValueError,
         AttributeError,
         ImportError,
+        IndexError,
         RecursionError,
         RuntimeError,
     ) as error:
+        if out_of_memory(error):
+            raise
         raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from error
 
 

@@ -20,6 +20,7 @@ from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Features
 from precedents.metrics.workspace import Workspace
 from precedents.registry import Registry, written
+from precedents.runtime.door import door
 
 Similarity = Callable[[Kernel], Tensor]
 
@@ -69,6 +70,7 @@ class Metric:
         base = f"{written(self.similarity)}:{written(self.features)}"
         return base if self.preconditioner == identity else f"{base}/{written(self.preconditioner)}"
 
+    @door
     def fit(self, model: Any, train: Any) -> "Relevance":
         """The relevance of this training set's instances under this model, both as for `Explainer`."""
         return Relevance(self, Workspace(Subject.of(model, train)))

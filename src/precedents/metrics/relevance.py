@@ -20,6 +20,7 @@ from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import COUNTED, FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost, Estimate, speed, timed
+from precedents.runtime.door import door
 
 if TYPE_CHECKING:
     from precedents.metrics.metric import Metric
@@ -40,6 +41,8 @@ class Ranked:
     top: TopK
     below: Tensor  # [m, k], how many training instances have a lower score
     lengths: Tensor | None  # [n], under M^-1; none where it is indefinite
+    case_lengths: Tensor | None  # [m], the same of the cases
+    count: int  # of training instances
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ class Relevance:
         self.workspace.train.unchanged()
         return self.inverse.kernels(Question(self.vectors, cases, again))
 
+    @door
     def scores(self, cases: Examples) -> Tensor:
         """The full matrix [m, n], float64; cases are rows."""
         m, n = len(cases), len(self.workspace.train)
@@ -131,6 +135,7 @@ class Relevance:
         """The k most relevant training instances of each case; the full matrix is never held."""
         return self.ranked(cases, k).top
 
+    @door
     def ranked(self, cases: Examples, k: int, shown: int = 0) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths.
 
@@ -140,20 +145,25 @@ class Relevance:
         k = checked_k(k, len(self.workspace.train))
         self.required(len(cases) * (1 + k) * shown)
         inverse = self.inverse
-        every, squares = [], list[Tensor]()
+        every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases):
-            squares.clear()
-            every.append(ranked(self._blocks(inverse.kernels(Question(self.vectors, group)), squares), k))
+            passed.clear()
+            every.append(ranked(self._blocks(inverse.kernels(Question(self.vectors, group)), passed), k))
+            asked.append(passed[0].case_sq)
         tops, below = zip(*every, strict=True)
-        lengths = torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
-        return Ranked(stacked(tops), torch.cat(below), lengths)
+        lengths, own = (
+            torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
+            for squares in ([each.train_sq for each in passed], asked)
+        )
+        return Ranked(stacked(tops), torch.cat(below), lengths, own, len(self.workspace.train))
 
-    def _blocks(self, kernels: Iterable[Kernel], squares: list[Tensor]) -> Iterator[Tensor]:
-        """Relevance block by block; the squared lengths of the training instances are noted on the way."""
+    def _blocks(self, kernels: Iterable[Kernel], passed: list[Kernel]) -> Iterator[Tensor]:
+        """Relevance block by block; the squared lengths are noted on the way."""
         for kernel in kernels:
-            squares.append(kernel.train_sq)
+            passed.append(Kernel(kernel.cross[:, :0], kernel.case_sq, kernel.train_sq, kernel.definite))
             yield self.metric.similarity(kernel)
 
+    @door
     def estimate(self, m: int) -> Estimate:
         """What the relevance to m cases will take, from a trial on a few instances.
 

@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from precedents.errors import InputError, UnknownNameError
+from precedents.runtime.given import whole_number
 
 CASES = 500
 REPEATS = 10
+MOST = 10**6  # repeats
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ def chosen(text: str | None, epochs: int | None = None) -> list[Setting]:
             if not here:
                 raise UnknownNameError("setting", name, list(SETTINGS))
             found += [setting for setting in here if setting not in found]
+    if epochs is not None:
+        whole_number(epochs, "epochs")
     if not found:
         raise InputError(f"--settings is {text!r}. Name some, as vehicle/logreg,segment/mlp.")
     return (
@@ -101,6 +105,6 @@ def counted(text: str) -> range:
         places = range(int(first), int(last) + 1) if dash else range(int(first))
     except ValueError:
         places = range(0)
-    if not places or places.start < 0:
+    if not places or places.start < 0 or places.stop > MOST:
         raise InputError(f"--repeats is {text!r}. Write how many, as 10, or which, as 3-5.")
     return places

@@ -9,9 +9,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, wraps
+from functools import cached_property
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -44,20 +44,6 @@ def without_warnings() -> Iterator[None]:
     with PROCESS.lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def grad_mode_kept(work: Work) -> Work:
-    """Makes a function leave torch's grad mode as it was, even if it is interrupted while that is changed."""
-
-    @wraps(work)
-    def kept(*args: Any, **kwargs: Any) -> Any:
-        before = torch.is_grad_enabled()
-        try:
-            return work(*args, **kwargs)
-        finally:
-            torch.set_grad_enabled(before)
-
-    return cast("Work", kept)
 
 
 def _forked() -> None:

@@ -17,6 +17,7 @@ from precedents.errors import FormatError, StoreError
 from precedents.runtime.atomic import complete
 from precedents.runtime.locks import released, taken
 from precedents.runtime.sealed import encoded, is_sealed, sealed, unsealed
+from precedents.runtime.strict_json import loads, regular
 
 T = TypeVar("T")
 Separators = tuple[str, str]
@@ -62,13 +63,13 @@ class Log:
         A line that is no JSON object or has another checksum is damaged, and so is one that `understood`
         refuses by a KeyError, a TypeError or a ValueError.
         """
-        *lines, tail = (self.path.read_bytes() if self.path.exists() else b"").split(b"\n")
+        *lines, tail = (regular(self.path).read_bytes() if self.path.exists() else b"").split(b"\n")
         if is_sealed(tail[:-1]) and not is_sealed(tail):  # it had an end
             raise self.damaged(len(lines) + 1)
         for number, line in enumerate(lines[start - 1 :], start):
             try:
                 made = understood(self._record(line))
-            except (KeyError, TypeError, ValueError, RecursionError):
+            except (KeyError, TypeError, ValueError):
                 raise self.damaged(number) from None
             yield made
 
@@ -76,7 +77,7 @@ class Log:
         content = unsealed(line)
         if content is None and self.strict:
             raise ValueError("no checksum")
-        record = json.loads(line if content is None else content)
+        record = loads(line if content is None else content)
         if not isinstance(record, dict):
             raise TypeError("no object")
         return record
@@ -94,7 +95,7 @@ class Log:
     @contextmanager
     def _alone(self) -> Iterator[int]:
         """The open file, which no other process adds to meanwhile."""
-        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        file = os.open(regular(self.path), os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             taken(file, wait=True)
             yield file

@@ -17,6 +17,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from precedents.errors import FormatError, StoreError
+from precedents.runtime.strict_json import inside, loads
 
 WORD = 8  # bytes of the length of a header
 ALIGNED, FILLING = 64, "~"  # bytes; how the names of what fills the room between tensors begin
@@ -59,8 +60,8 @@ class TensorFiles:
     def _bytes(self, name: str) -> Tensor:
         """The bytes of a file, mapped into memory at the first time."""
         if name not in self.mapped:
-            path, wanted = self.folder / name, self.known[name]["bytes"]
-            if Path(name).name != name or path.is_symlink() or (path.exists() and not path.is_file()):
+            path, wanted = inside(self.folder, name), self.known[name]["bytes"]
+            if path.is_symlink():
                 raise FormatError(f"{path} is no file of this folder.")
             if not path.is_file():
                 raise FormatError(f"{path} is missing.")
@@ -77,7 +78,7 @@ class TensorFiles:
             raise FormatError(f"{path} is damaged: its checksum differs.")
         try:
             length = int.from_bytes(bytes(content[:WORD].tolist()), "little")
-            header = json.loads(content[WORD : WORD + length].numpy().tobytes())
+            header = loads(content[WORD : WORD + length].numpy().tobytes())
             body = content[WORD + length :]
             entries = header.items() if length else ()
             return {key: _tensor(body, entry) for key, entry in entries if not key.startswith(FILLING)}

@@ -7,6 +7,10 @@ def a_type(value: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def first_line(error: Exception) -> str:
-    """The first line of what an error says; its name, if it says nothing."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says; its name, if it says nothing, or cannot say it."""
+    try:
+        said = str(error)
+    except Exception:
+        said = ""
+    return (said.strip().splitlines() or [type(error).__name__])[0]

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precedents.views.instance import Render, Shown, shown, visible
+from precedents.seen import clipped
+from precedents.views.instance import Render, Shown, shown
 
 if TYPE_CHECKING:
     from precedents.data.examples import Examples
@@ -108,8 +109,7 @@ def told_first(case: Shown, precedents: Iterable[Shown], spread: Mapping[str, fl
 
 def beginning(text: str, width: int = WIDTH) -> str:
     """The text on one line, cut."""
-    whole = visible(" ".join(text.split()))
-    return whole if len(whole) <= width else whole[: width - 3].rstrip() + "..."
+    return clipped(text, width)
 
 
 def parts(text: str, case: Shown | None = None) -> tuple[tuple[str, str], ...]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precedents.seen import visible
 from precedents.views.gallery import AGREES, DISAGREES
-from precedents.views.instance import visible
 from precedents.views.panels import (
     COLOURS,
     INK,

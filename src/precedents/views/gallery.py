@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precedents.seen import visible
 from precedents.views import comparison
 from precedents.views.comparison import Column, compared, parts, sides
-from precedents.views.instance import Cell, Shown, as_png, lines, shrunk, visible
+from precedents.views.instance import Cell, Shown, as_png, lines, shrunk
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,7 +110,7 @@ def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
         for place in row[1 + len(strip.precedents) :]:
             place.set_axis_off()
     if heading:
-        drawn.suptitle(heading, fontsize=10)
+        drawn.suptitle(visible(heading), fontsize=10)
     return drawn
 
 
@@ -125,7 +126,7 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
     axes.set_yticks([])
     colour = {None: "#222222", True: AGREES, False: DISAGREES}[cell.agrees]
     mark = " ✗" if cell.agrees is False else ""
-    axes.set_title(cell.title + mark, fontsize=7, color=colour, parse_math=False)
+    axes.set_title(visible(cell.title) + mark, fontsize=7, color=colour, parse_math=False)
     for spine in axes.spines.values():
         spine.set_color(colour)
         spine.set_linewidth(2.0 if cell.agrees is not True else 1.0)
@@ -143,7 +144,7 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
 def page(strips: Sequence[Strip], heading: str = "") -> str:
     """The strips as an HTML fragment, one row per case; everything shown is escaped."""
     rows = "".join("<tr>" + "".join(_cell(cell, strip) for cell in strip.cells) + "</tr>" for strip in strips)
-    title = f"<caption style='text-align:left'>{escape(heading)}</caption>" if heading else ""
+    title = f"<caption style='text-align:left'>{escape(visible(heading))}</caption>" if heading else ""
     return f"<table class='precedents' style='border-collapse:collapse'>{title}<tbody>{rows}</tbody></table>"
 
 
@@ -152,7 +153,8 @@ def document(fragment: str, title: str) -> str:
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title></head><body style='font-family:sans-serif'>{fragment}</body></html>\n"
+        f"<title>{escape(visible(title))}</title></head>"
+        f"<body style='font-family:sans-serif'>{fragment}</body></html>\n"
     )
 
 
@@ -167,11 +169,13 @@ def _cell(cell: Cell, strip: Strip) -> str:
         body = f"<pre style='text-align:left'>{escape(text)}</pre>"
     else:
         body = (
-            f"<img alt='{escape(cell.title)}' width='96' style='image-rendering:pixelated' "
+            f"<img alt='{escape(visible(cell.title))}' width='96' style='image-rendering:pixelated' "
             f"src='{as_png(cell.shown)}'>"
         )
     style = f"border:2px solid {colour};padding:6px;text-align:center;vertical-align:top"
-    return f"<td style='{style}'><div style='color:{colour}'>{escape(cell.title)}{mark}</div>{body}</td>"
+    return (
+        f"<td style='{style}'><div style='color:{colour}'>{escape(visible(cell.title))}{mark}</div>{body}</td>"
+    )
 
 
 def _text(text: str, case: Shown | None) -> str:

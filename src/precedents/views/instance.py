@@ -3,7 +3,6 @@
 Print, figures, notebooks and pages all show an instance by what `shown` gives; with a title it is a `Cell`.
 """
 
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
 import numpy as np
 
 from precedents.errors import InputError
+from precedents.runtime.users_code import users
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,9 +24,6 @@ Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
 Channels = Literal["first", "last"]
 CHANNELS: tuple[str, ...] = get_args(Channels)
-
-# Control characters but tab and newlines, marks that turn the direction of a text, halves of letters.
-UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
 
     from precedents.data.inputs import leaves
 
-    value: Any = render(instance) if render is not None else next(leaves(instance))
+    value: Any = _rendered(instance, render) if render is not None else next(leaves(instance))
     if isinstance(value, (str, Mapping)):
         return value
     try:
@@ -62,6 +59,11 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
     if array.is_floating_point():
         return {f"x{i}": float(v) for i, v in enumerate(array.reshape(-1))}
     return " ".join(str(int(v)) for v in array.reshape(-1))
+
+
+def _rendered(instance: Any, render: Render) -> Any:
+    with users("the function render", "It is called with one instance"):
+        return render(instance)
 
 
 def scores(values: Sequence[float]) -> list[str]:
@@ -131,8 +133,3 @@ def lines(values: Mapping[str, Any], most: int = 12) -> list[str]:
         f"{name!s:<{width}} {v:.3g}" if isinstance(v, float) else f"{name!s:<{width}} {v}" for name, v in kept
     ]
     return text if len(values) <= most else [*text, f"... {len(values) - most} more"]
-
-
-def visible(text: str) -> str:
-    """The text with its control and direction characters written out, as in ⟨U+202E⟩."""
-    return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from precedents.seen import visible
 from precedents.views.gallery import AGREES, DISAGREES
-from precedents.views.instance import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,6 +1,6 @@
 """What turns an instance into what a person sees, to be passed as `render`: images, texts, tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from precedents.data.inputs import Inputs, leaves
 from precedents.errors import InputError
+from precedents.runtime.wording import a_type
 from precedents.views.instance import CHANNELS, Channels, Render, channels_last, unit
 
 Words: TypeAlias = Sequence[str] | Mapping[int, str] | Callable[[list[int]], str] | Any
@@ -35,6 +36,8 @@ def texts(words: Words) -> Render:
 
 def tables(columns: Sequence[str], mean: Any = None, std: Any = None) -> Render:
     """Table rows with the names of their columns, as they were before `(x - mean) / std`."""
+    if not isinstance(columns, Iterable):
+        raise InputError(f"columns is {a_type(columns)}. Pass the names of the columns in their order.")
     return Tables(tuple(map(str, columns)), _numbers(mean, "mean"), _numbers(std, "std"))
 
 

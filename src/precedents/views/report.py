@@ -10,10 +10,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from precedents.registry import Call
+from precedents.seen import visible
 from precedents.views import figures
 from precedents.views.comparison import spreads
 from precedents.views.gallery import Album, Tile, TiledExample
-from precedents.views.instance import Cell, visible
+from precedents.views.instance import Cell
 from precedents.views.panels import COLOURS as VERDICTS
 from precedents.views.panels import FAINT, INK, MUTED, PAPER
 from precedents.views.svg import inline

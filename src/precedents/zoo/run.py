@@ -28,7 +28,9 @@ from precedents.data.examples import Examples
 from precedents.errors import FormatError, InputError, StaleError
 from precedents.runtime.atomic import recovered, whole, written_to
 from precedents.runtime.cost import Estimate, elapsed
+from precedents.runtime.given import seed, whole_number
 from precedents.runtime.sealed import is_sealed, sealed
+from precedents.runtime.strict_json import loads, regular, text_of
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.dataset import Dataset, Subset, subset
 from precedents.zoo.train import EVALUATED, SIZE, Schedule, trained
@@ -51,8 +53,8 @@ class Recipe:
     def __post_init__(self) -> None:
         DATASETS.known(self.dataset)
         ARCHITECTURES.known(self.model)
-        if self.epochs < 1:
-            raise InputError(f"epochs is {self.epochs}. Train for at least one.")
+        whole_number(self.epochs, "epochs", advice="Train for at least one")
+        seed(self.seed)
 
     @property
     def folder(self) -> Path:
@@ -169,7 +171,7 @@ class Run:
             test = subset(dataset.train if dataset.test is None else dataset.test, torch.tensor(split["test"]))
             then, metrics = dict(manifest["fingerprints"]), dict(manifest["metrics"])
             words = tuple(manifest["words"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
             if isinstance(error, InputError):
                 raise
             raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from None
@@ -245,10 +247,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not is_run(folder):
         state = "has no run in it" if folder.is_dir() else "is no folder"
         raise InputError(f"{folder} {state}. Make one: precedents train --dataset digits --model cnn")
-    content = (folder / MANIFEST).read_bytes()
+    content = text_of(folder / MANIFEST).encode()
     try:
-        manifest = json.loads(content)
-    except (ValueError, RecursionError):
+        manifest = loads(content)
+    except ValueError:
         manifest = None
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise FormatError(f"{folder / MANIFEST} is no manifest of a run. {_again(folder)}")
@@ -262,7 +264,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _weights(folder: Path) -> bytes:
     try:
-        return (folder / WEIGHTS).read_bytes()
+        return regular(folder / WEIGHTS).read_bytes()
     except FileNotFoundError:
         raise FormatError(f"{folder} has no {WEIGHTS}. {_again(folder)}") from None
 

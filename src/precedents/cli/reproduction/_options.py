@@ -5,6 +5,8 @@ from typing import Annotated
 
 from typer import Option
 
+from precedents.cli._output import put
+
 RecordsFolder = Annotated[
     Path, Option(metavar="FOLDER", help="The folder of the records, which `reproduction run` fills.")
 ]
@@ -16,9 +18,7 @@ Settings = Annotated[
 
 def written(files: dict[str, str], folder: Path) -> list[Path]:
     """Writes texts by name into a folder; the paths."""
-    from precedents.runtime.atomic import write
-
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        write(folder / name, text)
+        put(folder / name, text)
     return [folder / name for name in files]

@@ -28,9 +28,9 @@ def run(
     ] = None,
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder of the records.")] = Path("results"),
     data: Data = None,
-    epochs: Annotated[int | None, Option(help="Of training, instead of the setting's own.")] = None,
+    epochs: Annotated[int | None, Option(min=1, help="Of training, instead of the setting's own.")] = None,
     workers: Annotated[
-        int | None, Option(help="Processes of one thread each.", show_default="a core each")
+        int | None, Option(min=1, help="Processes of one thread each.", show_default="a core each")
     ] = None,
     memory: Annotated[
         str | None,
@@ -52,13 +52,14 @@ def run(
 
     """
     from precedents.reproduction.settings import chosen, counted
+    from precedents.runtime.budget import Budget, available, readable
 
     with reporting(quiet, f"Interrupted: the same command goes on. What is done is in {out}.") as say:
         wanted, places = chosen(settings, epochs), counted(repeats)
+        Budget.of(memory)
         from os import cpu_count
 
         from precedents.reproduction.runner import tasks, work
-        from precedents.runtime.budget import available, readable
         from precedents.runtime.progress import tracked
 
         workers = workers or cpu_count() or 1

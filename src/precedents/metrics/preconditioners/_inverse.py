@@ -7,6 +7,8 @@ costs have defaults, which a structure that can do better replaces.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
+from numbers import Real
 from typing import Any, ClassVar, Literal, get_args
 
 from torch import Tensor
@@ -171,9 +173,16 @@ class Coordinates(Inverse):
 
 def absolute(damping: float, size: float) -> float:
     """The absolute damping: relative to the mean absolute entry of the matrix's diagonal."""
-    if not damping > 0:
-        raise InputError(f"The damping is {damping}; it must be positive, for example damping=1e-3.")
+    checked_damping(damping)
     return damping * (size if size > 0 else 1.0)
+
+
+def checked_damping(damping: float) -> None:
+    """Refuses a damping that is no positive and finite number."""
+    if isinstance(damping, bool) or not isinstance(damping, Real) or not 0 < damping < inf:
+        raise InputError(
+            f"The damping is {damping!r}; it must be positive, for example damping=1e-3, and a finite number."
+        )
 
 
 def known_settings(**settings: tuple[str, Any]) -> None:

@@ -14,6 +14,7 @@ from precedents.metrics.preconditioners._inverse import (
     Inverse,
     Preconditioner,
     absolute,
+    checked_damping,
 )
 from precedents.metrics.vectors import Vectors
 from precedents.metrics.workspace import Workspace
@@ -42,6 +43,9 @@ class InverseEKFAC(Preconditioner):
 
     damping: float = 1e-3  # relative to the mean of G's diagonal
     features = staticmethod(gradient)
+
+    def __post_init__(self) -> None:
+        checked_damping(self.damping)
 
     def fit(self, vectors: Vectors) -> Inverse:
         """Two passes over the training set, whatever the damping."""

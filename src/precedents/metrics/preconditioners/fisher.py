@@ -18,6 +18,7 @@ from precedents.metrics.preconditioners._inverse import (
     Negative,
     Preconditioner,
     absolute,
+    checked_damping,
     known_settings,
 )
 from precedents.metrics.preconditioners._structures import (
@@ -67,6 +68,7 @@ class InverseFisher(Preconditioner):
     features = staticmethod(gradient)
 
     def __post_init__(self) -> None:
+        checked_damping(self.damping)
         known_settings(kind=(self.kind, FisherKind), negative=(self.negative, Negative))
 
     def fit(self, vectors: Vectors) -> Inverse:

@@ -12,6 +12,7 @@ from precedents.metrics.preconditioners._inverse import (
     Negative,
     Preconditioner,
     absolute,
+    checked_damping,
     known_settings,
 )
 from precedents.metrics.preconditioners._structures import Spectrum, spectrum
@@ -58,6 +59,7 @@ class InverseHessian(Preconditioner):
     features = staticmethod(gradient)
 
     def __post_init__(self) -> None:
+        checked_damping(self.damping)
         known_settings(kind=(self.kind, HessianKind), negative=(self.negative, Negative))
 
     def fit(self, vectors: Vectors) -> Inverse:

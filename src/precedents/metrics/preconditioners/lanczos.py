@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from precedents.curvature.lanczos import Eigenpairs, hessian_eigenpairs
-from precedents.errors import InputError
 from precedents.gradients.rows import Rows, dense
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.preconditioners._inverse import (
@@ -17,6 +16,7 @@ from precedents.metrics.preconditioners._inverse import (
     Negative,
     Preconditioner,
     absolute,
+    checked_damping,
     known_settings,
 )
 from precedents.metrics.preconditioners._structures import Spectrum
@@ -24,6 +24,7 @@ from precedents.metrics.vectors import Vectors
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
+from precedents.runtime.given import whole_number
 
 PAIRS: Slot[Eigenpairs] = Slot("Lanczos eigenpairs of the Hessian", large=True)
 
@@ -49,9 +50,9 @@ class InverseLanczos(Preconditioner):
     features = staticmethod(gradient)
 
     def __post_init__(self) -> None:
+        checked_damping(self.damping)
         known_settings(negative=(self.negative, Negative))
-        if self.rank < 1:
-            raise InputError(f"rank is {self.rank}. Ask for at least one eigenpair, for example rank=100.")
+        whole_number(self.rank, "rank", advice="Ask for at least one eigenpair, for example rank=100")
 
     def fit(self, vectors: Vectors) -> Inverse:
         """The pairs are computed once, whatever the damping and what happens to negative ones."""
