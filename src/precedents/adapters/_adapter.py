@@ -60,7 +60,7 @@ class Adapter(ABC):
         layers = (each for each in self.module.modules() if isinstance(each, (nn.Embedding, nn.EmbeddingBag)))
         padding = getattr(next(layers, None), "padding_idx", None)
         if padding is None or not isinstance(inputs, Tensor) or inputs.is_floating_point():
-            return [""] * count(inputs)
+            return [""] * (len(inputs) if isinstance(inputs, Tensor) else count(inputs))
         empty = (inputs == padding).flatten(1).all(dim=1).tolist()
         return ["any token of it but padding" if each else "" for each in empty]
 

@@ -64,6 +64,7 @@ class Classifier:
     loss: Loss = field(default_factory=CrossEntropy)
     outputs: Outputs = field(default_factory=Outputs)
     activations: int = 0  # numbers that the layers return for one instance
+    input_bytes: int = 0  # of one instance
     written: frozenset[str] = frozenset()  # the buffers that a pass writes to, by name
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
 

@@ -15,7 +15,7 @@ from precedents.classifier.memory_format import laid_out
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
 from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
 from precedents.data.examples import Examples, checked_range
-from precedents.data.inputs import Inputs, alone, unusable
+from precedents.data.inputs import Inputs, alone, leaves, unusable
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError, KeywordError
 from precedents.runtime.budget import COUNTED, Budget
@@ -79,11 +79,13 @@ class Construction:
             loss=loss_of(self.loss, look.outputs, logits),
             outputs=look.outputs,
             activations=look.trace.numbers // b,
+            input_bytes=look.input_bytes,
             written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
+        single = look.outputs.single
         if self.loss is None:
-            _refuse_probabilities(model, logits, train)
-        _refuse_labels(model, train)
+            _refuse_probabilities(model, logits, train, single)
+        _refuse_labels(model, train, single)
         if self.hidden is not None:
             model.hidden(sample)  # names that are wrong are found now
         return model
@@ -93,6 +95,7 @@ class Construction:
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
         with random_state_kept():
             output, singles = returned(module, sample), [alone(sample, i) for i in range(b)]
+            bytes_ = sum(leaf.numel() * leaf.element_size() for leaf in leaves(sample))
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
             again, trace = traced(module, partial(outputs.of, module, sample))
@@ -104,7 +107,7 @@ class Construction:
                 single = logits + 1
         _refuse_randomness(logits, again)
         _refuse_mixing(logits, single)
-        return FirstLook(outputs, logits, trace)
+        return FirstLook(outputs, logits, trace, bytes_ // b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +117,7 @@ class FirstLook:
     outputs: Outputs
     logits: Tensor
     trace: Trace
+    input_bytes: int  # of one instance
 
     @property
     def head(self) -> str | None:
@@ -219,16 +223,16 @@ def _refuse_mixing(logits: Tensor, single: Tensor) -> None:
 
 
 @torch.no_grad()
-def _refuse_probabilities(model: "Classifier", logits: Tensor, train: Examples) -> None:
-    if model.outputs.single:
+def _refuse_probabilities(model: "Classifier", logits: Tensor, train: Examples, single: bool) -> None:
+    if single:
         few = train.take(range(min(len(train), MANY_INSTANCES))).inputs
         logits = model.logits(few)[:, 1:]
     refuse_probabilities(logits)
 
 
-def _refuse_labels(model: "Classifier", train: Examples) -> None:
+def _refuse_labels(model: "Classifier", train: Examples, single: bool) -> None:
     """Refuses labels that the model has no output for."""
-    if model.outputs.single and int(train.labels.max()) > 1:
+    if single and int(train.labels.max()) > 1:
         raise InputError(
             "The model has one output, which tells class 1 from class 0, but the training set has a label "
             f"{int(train.labels.max())}. {REGRESSION}"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precedents.data.inputs import Inputs, between, leaves, mapped, tensors
+from precedents.data.inputs import Inputs, leaves, tensors
 from precedents.errors import StaleError
 
 QUICK = 2**24  # bytes that are compared before an answer
@@ -28,7 +28,7 @@ class Watch:
     """A user's inputs and labels, and what they were."""
 
     what: str
-    inputs: Inputs = field(repr=False)  # the user's own memory
+    leaves: Sequence[Tensor] = field(repr=False)  # the user's own memory
     labels: Tensor | None = field(repr=False)
     rows: Tensor = field(repr=False)  # [n], int64
     seen: Tensor = field(repr=False)  # [n], whether a row was read already
@@ -40,20 +40,22 @@ class Watch:
     @torch.inference_mode(mode=False)
     def of(cls, what: str, inputs: Inputs, labels: Tensor | None, *, direct: bool = True) -> "Watch | None":
         """Notes what is there now; none of tensors without plain values (sparse, meta, quantized)."""
-        if any(leaf.layout != torch.strided or leaf.is_meta or leaf.is_quantized for leaf in leaves(inputs)):
+        own = list(leaves(inputs))
+        if any(leaf.layout != torch.strided or leaf.is_meta or leaf.is_quantized for leaf in own):
             return None
-        n = len(next(leaves(inputs)))
+        n = len(own[0])
         rows, seen = torch.zeros(n, dtype=torch.long), torch.zeros(n, dtype=torch.bool)
         first = None if labels is None else labels.clone()
-        made = cls(what, inputs, labels, rows, seen, first, list(_versions(inputs)), direct)
+        made = cls(what, own, labels, rows, seen, first, _versions(own), direct)
         made._compare(made._spaced(FIRST))
         return made
 
     def compare(self, indices: Sequence[int], inputs: Inputs) -> None:
         """Refuses rows that were read just now and are not what they were at first."""
         if self.direct:
+            read = list(leaves(inputs))
             for some in _pieces(range(len(indices)), self._row_bytes):
-                part = between(inputs, some.start, some.stop)
+                part = [leaf[some.start : some.stop] for leaf in read]
                 self._settle(torch.as_tensor(indices[some.start : some.stop]), row_numbers(part))
 
     def unchanged(self, whole: bool = False) -> None:
@@ -64,17 +66,15 @@ class Watch:
             )
             if places:
                 raise self._changed("label", places)
-        touched = list(_versions(self.inputs)) != self.versions
+        touched = _versions(self.leaves) != self.versions
         self._compare(range(len(self.rows)) if whole or touched else self._spaced(QUICK))
-        self.versions[:] = _versions(self.inputs)
+        self.versions[:] = _versions(self.leaves)
 
     def _compare(self, places: range) -> None:
         for some in _pieces(places, self._row_bytes):
             index = slice(some.start, some.stop, some.step)
-            self._settle(
-                torch.arange(some.start, some.stop, some.step),
-                row_numbers(mapped(lambda leaf, index=index: leaf[index], self.inputs)),  # type: ignore[misc]
-            )
+            numbers = row_numbers([leaf[index] for leaf in self.leaves])
+            self._settle(torch.arange(some.start, some.stop, some.step), numbers)
 
     def _settle(self, places: Tensor, numbers: Tensor) -> None:
         """Notes rows that were not read before; others must be what they were."""
@@ -92,7 +92,7 @@ class Watch:
 
     @property
     def _row_bytes(self) -> int:
-        return max(1, sum(leaf.numel() * leaf.element_size() for leaf in leaves(self.inputs)) // len(self.rows))
+        return max(1, sum(leaf.numel() * leaf.element_size() for leaf in self.leaves) // len(self.rows))
 
     def _changed(self, kind: str, places: list[int]) -> StaleError:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
@@ -117,10 +117,10 @@ def shared(values: Any) -> Tensor | None:
     return inputs if isinstance(inputs, Tensor) else None
 
 
-def row_numbers(inputs: Inputs) -> Tensor:
-    """A number for each row [b], int64, which differs when a value of the row does."""
+def row_numbers(parts: Sequence[Tensor]) -> Tensor:
+    """A number for each row [b] of tensors [b, ...], int64, which differs when a value of the row does."""
     total: Tensor | None = None
-    for place, leaf in enumerate(leaves(inputs)):
+    for place, leaf in enumerate(parts):
         row = leaf.detach().reshape(len(leaf), -1)
         words = _words(row) if row.shape[1] else torch.zeros(len(leaf), 1, dtype=torch.long)
         draw = torch.Generator().manual_seed(SEED + place)
@@ -146,6 +146,6 @@ def _pieces(places: range, row: int) -> Iterator[range]:
     return (places[start : start + size] for start in range(0, len(places), size))
 
 
-def _versions(inputs: Inputs) -> Iterator[int]:
+def _versions(parts: Sequence[Tensor]) -> list[int]:
     """How often each tensor was changed in place, as torch counts it."""
-    return (0 if leaf.is_inference() else leaf._version for leaf in leaves(inputs))
+    return [0 if leaf.is_inference() else leaf._version for leaf in parts]

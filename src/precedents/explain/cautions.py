@@ -54,6 +54,19 @@ def hubs(counts: Mapping[int, int], cases: int, classes: int) -> dict[int, float
     return {i: count / cases for i, count in counts.items() if cases >= ENOUGH and count >= least}
 
 
+def are_hubs(indices: Tensor, classes: int, known: Mapping[int, float] | None) -> Tensor:
+    """Which precedents [m, k] are hubs: those that are known, else among these cases."""
+    own = hubs(counted(indices[:, 0].tolist()), len(indices), classes) if known is None else known
+    return torch.isin(indices, torch.tensor(list(own), dtype=torch.long))
+
+
+def are_outlying(ranked: Ranked) -> Tensor:
+    """Which precedents [m, k] have an outlying norm; lengths that do not exist are not outlying."""
+    if ranked.lengths is None:
+        return torch.zeros_like(ranked.top.indices, dtype=torch.bool)
+    return outlying(ranked.lengths)[ranked.top.indices]
+
+
 def outlying(lengths: Tensor) -> Tensor:
     """Which of the lengths [n] are outlying; of those that are no number, none is."""
     known = lengths[lengths.isfinite()]

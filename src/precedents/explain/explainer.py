@@ -4,11 +4,9 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from precedents.adapters._subject import Subject
@@ -16,7 +14,7 @@ from precedents.classifier.classifier import Vectorise
 from precedents.classifier.construction import refuse_keywords
 from precedents.classifier.outputs import Place
 from precedents.data.examples import Batch, Examples
-from precedents.data.inputs import Inputs, count, leaves, mapped
+from precedents.data.inputs import Inputs, mapped
 from precedents.errors import InputError
 from precedents.explain.cautions import (
     ANOTHER,
@@ -27,10 +25,9 @@ from precedents.explain.cautions import (
     ZERO,
     Doubts,
     Findings,
-    counted,
+    are_hubs,
+    are_outlying,
     equal,
-    hubs,
-    outlying,
 )
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
@@ -39,7 +36,7 @@ from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.metrics.relevance import Ranked, Relevance
+from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
@@ -141,17 +138,19 @@ class Explainer:
         """
         cases = self.subject.cases(x, labels)
         with self._reading():
-            ranked = self.relevance.ranked(cases, k, self._instance)
+            ranked = self.relevance.ranked(cases, k, 2 * self.subject.classifier.input_bytes)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
         found = offered.labels[places]
         precedents = mapped(lambda leaf: leaf[places], offered.inputs)
+        known = None if self.finding is None else self.finding.hubs
         doubts = Doubts.of(ranked)
+        doubted = doubts.remarks(self.name, self.relevance.metric.features is gradient)
         marks = {
             ANOTHER: found != cases.labels[:, None],
-            HUB: self._hubs(indices),
-            NORM: self._outlying(ranked),
+            HUB: are_hubs(indices, self.subject.classifier.classes, known),
+            NORM: are_outlying(ranked),
             DUPLICATE: equal(asked.inputs, precedents),
             ZERO: doubts.zero,
             UNRANKED: doubts.tied[:, None].expand_as(indices),
@@ -165,49 +164,26 @@ class Explainer:
             precedents_inputs=precedents,
             percentiles=100 * ranked.below.double() / len(train),
             flags=_named(marks, *indices.shape),
-            parts=self._parts(asked, offered, places),
             warnings=self._warnings(),
+            parts=self._parts(asked, offered, places),
             classes=self.subject.classes,
             render=self.subject.render,
             originals=_originals(cases, train, indices),
-            spread=self.relevance.workspace.once(SPREAD, self._spread),
+            spread=self.relevance.workspace.cache.once(SPREAD, partial(spread_of, train, self.subject.render)),
             given=labels is not None,
-            curvature=self.relevance.curvature,
-            remarks=self._remarks(x, asked.inputs, doubts),
+            curvature=self.relevance.curvature if self.relevance.vectors.weighed else None,
+            remarks=self._remarks(x, asked.inputs, doubted),
         )
 
     def _parts(self, asked: Batch, offered: Batch, places: Tensor) -> Decomposition | None:
         model = self.subject.classifier
         return decomposed(model, asked, offered, places) if self.name == GRAD_COS else None
 
-    def _remarks(self, x: Any, inputs: Inputs, doubts: Doubts) -> list[list[str]]:
-        """For each case what speaks against all of its precedents."""
+    def _remarks(self, x: Any, inputs: Inputs, found: Sequence[Sequence[str]]) -> list[list[str]]:
+        """For each case what speaks against all of its precedents, with what was found of the scores."""
         known = self.subject.adapter.unknown(x, self.subject.train, inputs)
         said = [[f"Caution: the model does not know {each}."] if each else [] for each in known]
-        found = doubts.remarks(self.name, self.relevance.metric.features is gradient)
         return [[*first, *more] for first, more in zip(said, found, strict=True)]
-
-    @cached_property
-    def _instance(self) -> int:
-        """Bytes of an instance and of its copy, which an explanation shows."""
-        sample = self.subject.classifier.sample
-        return 2 * sum(leaf.numel() * leaf.element_size() for leaf in leaves(sample)) // count(sample)
-
-    def _spread(self) -> Mapping[str, float]:
-        return spread_of(self.subject.train, self.subject.render)
-
-    def _hubs(self, indices: Tensor) -> Tensor:
-        """Which precedents [m, k] are hubs: in the audit, else among these cases."""
-        firsts = counted(indices[:, 0].tolist())
-        own = hubs(firsts, len(indices), self.subject.classifier.classes)
-        known = own if self.finding is None else self.finding.hubs
-        return torch.isin(indices, torch.tensor(list(known), dtype=torch.long))
-
-    def _outlying(self, ranked: Ranked) -> Tensor:
-        """Which precedents [m, k] have an outlying norm; lengths that do not exist are not outlying."""
-        if ranked.lengths is None:
-            return torch.zeros_like(ranked.top.indices, dtype=torch.bool)
-        return outlying(ranked.lengths)[ranked.top.indices]
 
     def _warnings(self) -> list[str]:
         if self.finding is None or not self.finding.failed:

@@ -53,7 +53,8 @@ def _residuals(loss: Loss, logits: Tensor, labels: Tensor) -> list[Tensor]:
 def row_size(model: Classifier) -> tuple[int, int, int]:
     """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do."""
     plan, first = planned(model), next(iter(model.parameters.values()))
-    return model.size, first.element_size(), plan.stored or model.size
+    size = next(reversed(plan.places.values())).stop
+    return size, first.element_size(), plan.stored or size
 
 
 def pass_bytes(model: Classifier) -> int:

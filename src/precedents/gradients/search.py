@@ -43,9 +43,10 @@ def searched(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
     labels = torch.zeros(count(model.sample), dtype=torch.long)
     batch = Batch(model.sample, labels, range(len(labels)))
-    model.budget.bound(
-        SEARCH * model.itemsize * model.size, f"Per-example gradients of {model.size} parameters", INSTEAD
-    )
+    size = model.size
+    if size > FEW_NUMBERS:
+        what = f"Per-example gradients of {size} parameters"
+        model.budget.bound(SEARCH * model.itemsize * size, what, INSTEAD)
     with without_warnings():  # of what is only tried
         plan = _by_rules(model, batch)
         if plan is not None:
@@ -61,7 +62,7 @@ def searched(model: Classifier) -> Plan:
     if tried.recording is None:
         return Plan(model, _places(model), vectorised=tried.vectorised)
     plan = Plan(model, _places(model), instrumented(model, like=tried.recording))
-    return _sized(plan, _caught(plan, batch, _Seen()))
+    return _sized(plan, _caught(plan, batch))
 
 
 def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
@@ -77,10 +78,10 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
         if plan.recording.uncovered:
             return None
         every, seen, found = range(len(logits)), _Seen(), False
-        for some in [every] if model.size <= FEW_NUMBERS else [[i] for i in every]:
+        last = next(reversed(plan.places.values())).stop
+        for some in [every] if last <= FEW_NUMBERS else [[i] for i in every]:
             wanted = _wanted_alone(model, batch, logits, some)
-            seen = _Seen(some)
-            _caught(plan, batch, seen)
+            seen = _caught(plan, batch, some)
             if not _adds_up(plan, seen, wanted):
                 return None
             found = found or any(bool(part.any()) for part in wanted)
@@ -110,12 +111,23 @@ class _Seen:
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
-        key = id(part.parameter)
-        stored = part.stored if isinstance(part, (Outer, Lookup)) and part.is_cheaper else 0
-        self.parts.append((key, type(part), stored))
-        if self.instances:
-            formed = part.formed()[self.instances].flatten(1).cpu()
-            self.formed[key] = self.formed[key] + formed if key in self.formed else formed
+        self.take([part])
+
+    def take(self, parts: Sequence[Part]) -> None:
+        """Takes the gradients of several parameters."""
+        made = [
+            (
+                part.stored if isinstance(part, (Outer, Lookup)) and part.is_cheaper else 0,
+                part.formed() if self.instances else None,
+            )
+            for part in parts
+        ]
+        for part, (stored, formed) in zip(parts, made, strict=True):
+            key = id(part.parameter)
+            self.parts.append((key, type(part), stored))
+            if formed is not None:
+                some = formed[self.instances].flatten(1).cpu()
+                self.formed[key] = self.formed[key] + some if key in self.formed else some
 
 
 @torch.enable_grad()
@@ -190,11 +202,16 @@ def _alone(model: Classifier, batch: Batch) -> Tensor:
     return by_instance(model, batch.inputs, cotangent).double().cpu()
 
 
-def _caught(plan: Plan, batch: Batch, sink: "_Seen") -> "_Seen":
-    """What a pass with the fixed cotangent catches."""
+def _caught(plan: Plan, batch: Batch, some: Sequence[int] = ()) -> "_Seen":
+    """What a pass with the fixed cotangent catches, with the gradients of some instances."""
     assert plan.recording is not None
-    cotangent = _cotangent(plan.model, batch)
-    return next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], lambda: sink))
+    cotangent, seen = _cotangent(plan.model, batch), _Seen(some)
+    few = next(reversed(plan.places.values())).stop <= FEW_NUMBERS  # whose parts can be held together
+    sink = list[Part] if few else lambda: seen
+    caught = next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], sink))
+    if isinstance(caught, list):
+        seen.take(caught)
+    return seen
 
 
 def _adds_up(plan: Plan, seen: "_Seen", wanted: Sequence[Tensor]) -> bool:

@@ -25,6 +25,7 @@ from precedents.runtime.door import door
 if TYPE_CHECKING:
     from precedents.metrics.metric import Metric
 
+ROUGHLY = 16  # vectors and passes that a question holds, at most, for one case
 FEWEST = 4  # instances of a first trial,
 ALLOWED = 0.5  # seconds that all trials may take,
 SHARE = 0.03  # or the share of what is estimated,
@@ -55,7 +56,12 @@ class Relevance:
     @cached_property
     def vectors(self) -> Vectors:
         """What the metric compares."""
-        return Vectors.of(self.workspace, self.metric.features, self.metric.preconditioner != identity)
+        return Vectors.of(self.workspace, self.metric.features, self._weighs)
+
+    @property
+    def _weighs(self) -> bool:
+        """Whether there is a matrix."""
+        return type(self.metric.preconditioner) is not type(identity)
 
     @property
     def inverse(self) -> Inverse:
@@ -65,9 +71,9 @@ class Relevance:
     @property
     def curvature(self) -> str | None:
         """What M is here, which the memory may have decided; None if there is none."""
-        recipe = self.metric.preconditioner
-        if recipe == identity:
+        if not self._weighs:
             return None
+        recipe = self.metric.preconditioner
         lacking = recipe.instead_of(self.workspace)
         kind = self.inverse.description.kind
         return kind if lacking is None else f"{kind}, as the memory budget has no room for {lacking}"
@@ -80,14 +86,20 @@ class Relevance:
     def _fitted(self, vectors: Vectors) -> Inverse:
         recipe = self.metric.preconditioner
         self.required()
-        self.workspace.reserve(recipe.cost(vectors, 0).bytes)
+        needed = recipe.cost(vectors, 0).bytes
+        if needed:
+            self.workspace.reserve(needed)
         return recipe.fit(vectors)
 
     def required(self, beside: int = 0) -> None:
         """Refuses a question that the budget has no room for, with bytes of what is held `beside` it."""
+        vectors, model = self.vectors, self.workspace.subject.classifier
+        numbers = vectors.width + model.activations
+        if not vectors.weighed and ROUGHLY * FLOAT64 * numbers + beside < COUNTED:  # as most are
+            return
         fit = 0 if self.slot in self.workspace.cache else self._fit
         need = fit + self.vectors.least + beside
-        if need >= COUNTED:  # most are not
+        if need >= COUNTED:
             what, instead = self.metric.preconditioner.refusal(self.vectors) if fit > beside else REFUSAL
             self.workspace.classifier.budget.required(need, what or str(self.metric), instead)
 
@@ -131,19 +143,21 @@ class Relevance:
         known = any(slot in self.workspace.cache for slot in slots)
         return known or self.metric.preconditioner != identity
 
+    @door
     def top(self, cases: Examples, k: int) -> TopK:
         """The k most relevant training instances of each case; the full matrix is never held."""
         return self.ranked(cases, k).top
 
-    @door
     def ranked(self, cases: Examples, k: int, shown: int = 0) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths.
 
         `shown` is how many bytes are made of each of them afterwards.
         """
-        self.workspace.train.unchanged()
-        k = checked_k(k, len(self.workspace.train))
-        self.required(len(cases) * (1 + k) * shown)
+        train = self.workspace.subject.train
+        train.unchanged()
+        m, n = len(cases), len(train)
+        k = checked_k(k, n)
+        self.required(m * (1 + k) * shown)
         inverse = self.inverse
         every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases):
@@ -151,11 +165,12 @@ class Relevance:
             every.append(ranked(self._blocks(inverse.kernels(Question(self.vectors, group)), passed), k))
             asked.append(passed[0].case_sq)
         tops, below = zip(*every, strict=True)
+        top = stacked(tops)
         lengths, own = (
             torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
             for squares in ([each.train_sq for each in passed], asked)
         )
-        return Ranked(stacked(tops), torch.cat(below), lengths, own, len(self.workspace.train))
+        return Ranked(top, torch.cat(below), lengths, own, n)
 
     def _blocks(self, kernels: Iterable[Kernel], passed: list[Kernel]) -> Iterator[Tensor]:
         """Relevance block by block; the squared lengths are noted on the way."""

@@ -98,7 +98,7 @@ class Vectors:
         workspace, slot = self.workspace, ROWS.at(self.features)
         train = workspace.subject.train
         size, streamed = self.row_bytes * len(train), train.streamed
-        room = self.room if again else 0
+        room = self._kept(streamed) if again else 0
         room = room if streamed or size <= room else 0
 
         def rest(last: RowBlock | None) -> Iterator[RowBlock]:
@@ -151,11 +151,15 @@ class Vectors:
         budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self.at_once
         return (min(m, self._group) + 2 * rows) * self._formed + max(self._pass, budget.bytes // 8)
 
-    @cached_property
+    @property
     def room(self) -> int:
         """How many bytes of the training set's vectors are kept for the next question."""
-        left = self.workspace.subject.classifier.budget.bytes - self.used(1)
-        return max(0, min(self.workspace.room, left))
+        return self._kept(self.workspace.subject.train.streamed)
+
+    def _kept(self, streamed: bool) -> int:
+        budget = self.workspace.subject.classifier.budget
+        kept = budget.kept(streamed)
+        return kept if budget.given is None else max(0, min(kept, budget.bytes - self.used(1)))
 
     @property
     def holding(self) -> Holding[RowBlock]:
@@ -165,8 +169,8 @@ class Vectors:
     @cached_property
     def _group(self) -> int:
         """How many cases are compared at once: their vectors take a third of the budget at most."""
-        budget = self.workspace.subject.classifier.budget
-        return max(1, budget.bytes // (3 * max(self._formed, self.itemsize * self.width)))
+        each = 3 * max(self._formed, self.itemsize * self.width)
+        return max(1, self.workspace.subject.classifier.budget.bytes // each)
 
     def groups(self, cases: Examples) -> Iterator[Examples]:
         """The cases in groups whose vectors take no more than a third of the budget."""

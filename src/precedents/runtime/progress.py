@@ -134,7 +134,8 @@ def tracked(
     with show(title, pace) if show else _outermost(title, pace, patience) as advance:
         for item in items:
             yield item
-            advance()
+            if advance is not _nothing:
+                advance()
 
 
 @contextmanager
