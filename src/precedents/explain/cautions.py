@@ -54,9 +54,12 @@ def hubs(counts: Mapping[int, int], cases: int, classes: int) -> dict[int, float
     return {i: count / cases for i, count in counts.items() if cases >= ENOUGH and count >= least}
 
 
-def are_hubs(indices: Tensor, classes: int, known: Mapping[int, float] | None) -> Tensor:
-    """Which precedents [m, k] are hubs: those that are known, else among these cases."""
-    own = hubs(counted(indices[:, 0].tolist()), len(indices), classes) if known is None else known
+def are_hubs(indices: Tensor, classes: int, finding: Finding | None) -> Tensor:
+    """Which precedents [m, k] are hubs: in the audit, else among these cases."""
+    if finding is None:
+        own: Mapping[int, float] = hubs(counted(indices[:, 0].tolist()), len(indices), classes)
+    else:
+        own = finding.hubs
     return torch.isin(indices, torch.tensor(list(own), dtype=torch.long))
 
 
@@ -92,6 +95,10 @@ class Doubts:
         if ranked.lengths is None or ranked.case_lengths is None:
             return cls(torch.zeros_like(places, dtype=torch.bool), tied, torch.zeros_like(tied))
         return cls(ranked.lengths[places] == 0, tied, ranked.case_lengths == 0)
+
+    def marks(self, k: int) -> dict[str, Tensor]:
+        """By name which of the k precedents of each case [m, k] are in doubt."""
+        return {ZERO: self.zero, UNRANKED: self.tied[:, None].expand(-1, k)}
 
     def remarks(self, metric: str, gradients: bool) -> list[list[str]]:
         """For each case why the metric, which is of gradients or not, cannot rank; nothing where it can."""

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,6 @@ from precedents.explain.cautions import (
     DUPLICATE,
     HUB,
     NORM,
-    UNRANKED,
-    ZERO,
     Doubts,
     Findings,
     are_hubs,
@@ -142,18 +141,15 @@ class Explainer:
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
-        found = offered.labels[places]
-        precedents = mapped(lambda leaf: leaf[places], offered.inputs)
-        known = None if self.finding is None else self.finding.hubs
+        precedents, found = mapped(lambda leaf: leaf[places], offered.inputs), offered.labels[places]
         doubts = Doubts.of(ranked)
         doubted = doubts.remarks(self.name, self.relevance.metric.features is gradient)
         marks = {
             ANOTHER: found != cases.labels[:, None],
-            HUB: are_hubs(indices, self.subject.classifier.classes, known),
+            HUB: are_hubs(indices, self.subject.classifier.classes, self.finding),
             NORM: are_outlying(ranked),
             DUPLICATE: equal(asked.inputs, precedents),
-            ZERO: doubts.zero,
-            UNRANKED: doubts.tied[:, None].expand_as(indices),
+            **doubts.marks(indices.shape[1]),
         }
         return Explanation(
             metric=self.name,
@@ -162,18 +158,26 @@ class Explainer:
             labels=found,
             cases=asked.inputs,
             precedents_inputs=precedents,
-            percentiles=100 * ranked.below.double() / len(train),
+            percentiles=100 * ranked.below.double() / ranked.count,
             flags=_named(marks, *indices.shape),
             warnings=self._warnings(),
             parts=self._parts(asked, offered, places),
-            classes=self.subject.classes,
-            render=self.subject.render,
             originals=_originals(cases, train, indices),
-            spread=self.relevance.workspace.cache.once(SPREAD, partial(spread_of, train, self.subject.render)),
             given=labels is not None,
-            curvature=self.relevance.curvature if self.relevance.vectors.weighed else None,
             remarks=self._remarks(x, asked.inputs, doubted),
+            **self._known(),
         )
+
+    def _known(self) -> dict[str, Any]:
+        """What explanations of all cases share."""
+        subject, relevance = self.subject, self.relevance
+        spread = partial(spread_of, subject.train, subject.render)
+        return {
+            "classes": subject.classes,
+            "render": subject.render,
+            "spread": relevance.workspace.cache.once(SPREAD, spread),
+            "curvature": relevance.curvature if relevance.vectors.weighed else None,
+        }
 
     def _parts(self, asked: Batch, offered: Batch, places: Tensor) -> Decomposition | None:
         model = self.subject.classifier
