@@ -330,7 +330,7 @@ def test_an_estimate_says_what_each_metric_takes_and_what_is_left_out(world) -> 
     assert late.seconds > 0.5 > found.seconds >= first.seconds > 0
     assert [each.metric for each in found.metrics] == list(agenda.metrics)
     assert str(found).startswith("about ")
-    assert "left out: Its work does not fit" in str(found)
+    assert "left out: The work does not fit" in str(found)
     assert slow.features.seen < 8 * 45
 
 
@@ -371,7 +371,7 @@ def test_a_command_estimates_and_leaves_out(tmp_path, monkeypatch, capsys) -> No
     assert main(command) == 0
     assert "– left out: cosine:gradient/hessian(kind=exact). " in capsys.readouterr().out
     assert main([*command, "--within", "1e-9"]) == 0
-    assert "cos_grad. Its work does not fit" in capsys.readouterr().out
+    assert "cos_grad. The work does not fit" in capsys.readouterr().out
     assert main([*command, "--within", "soon"]) == 2
 
 

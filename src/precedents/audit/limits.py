@@ -40,7 +40,7 @@ class Limits:
         """The reason, if so many estimated seconds more are too many after those that are spent."""
         if self.within is None or spent + seconds <= self.within:
             return None
-        more = f"Its work does not fit into the {duration(self.within)} that the audit may take."
+        more = f"The work does not fit into the {duration(self.within)} that the audit may take."
         return Inapplicable(f"{more} Allow more, as within='10 h', or name fewer metrics.", "left out")
 
 
