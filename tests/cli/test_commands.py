@@ -44,14 +44,15 @@ def test_train_keeps_what_it_prints(folder, precedents) -> None:
 
 def test_train_again_with_force_gives_the_same_bytes(folder, precedents) -> None:
     before = (folder / RUN / "weights.safetensors").read_bytes(), (folder / RUN / "run.json").read_bytes()
-    (folder / RUN / "old").write_text("goes")
+    (folder / RUN / "old").write_text("stays")
     again = "train --dataset digits --model logistic_regression --epochs 20 --force --quiet"
     assert precedents(*again.split()).code == 0
     assert (
         (folder / RUN / "weights.safetensors").read_bytes(),
         (folder / RUN / "run.json").read_bytes(),
     ) == before
-    assert sorted(path.name for path in (folder / RUN).iterdir()) == ["run.json", "weights.safetensors"]
+    names = ["old", "run.json", "weights.safetensors"]  # a file that is none of the run's stays
+    assert sorted(path.name for path in (folder / RUN).iterdir()) == names
     assert [path.name for path in (folder / "runs").iterdir()] == ["digits-logistic_regression"]
 
 

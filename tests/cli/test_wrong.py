@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import RUN
+from precedents.runtime.sealed import sealed
 
 FACTORIES = """
 import torch
@@ -108,19 +109,30 @@ def test_a_wrong_command_says_in_one_line_what_is_wrong(command, said, prepared,
     assert kept == before
 
 
+def read(run: Path) -> dict:
+    """The manifest of a run without its checksum."""
+    manifest = json.loads((run / "run.json").read_text())
+    del manifest["checksum"]
+    return manifest
+
+
+def rewritten(run: Path, manifest: dict) -> None:
+    """Another manifest, with a checksum that is its own."""
+    (run / "run.json").write_text(sealed(json.dumps(manifest)))
+
+
 def changed(**values: object):
     def change(run: Path) -> None:
-        manifest = json.loads((run / "run.json").read_text())
-        (run / "run.json").write_text(json.dumps(manifest | values))
+        rewritten(run, read(run) | values)
 
     return change
 
 
 def without(name: str):
     def change(run: Path) -> None:
-        manifest = json.loads((run / "run.json").read_text())
+        manifest = read(run)
         del manifest[name]
-        (run / "run.json").write_text(json.dumps(manifest))
+        rewritten(run, manifest)
 
     return change
 
@@ -131,9 +143,9 @@ def resealed(content: bytes):
 
     def change(run: Path) -> None:
         (run / "weights.safetensors").write_bytes(content)
-        manifest = json.loads((run / "run.json").read_text())
+        manifest = read(run)
         manifest["fingerprints"]["weights"] = blake2b(content, digest_size=16).hexdigest()
-        (run / "run.json").write_text(json.dumps(manifest))
+        rewritten(run, manifest)
 
     return change
 

@@ -1,4 +1,4 @@
-"""Writers where no file may have more than 1,000 bytes, in processes of their own; how they ended, as JSON."""
+"""Writers where no file may have more than 1,000 bytes, each in its own process: what became of them."""
 
 import json
 import os

@@ -197,7 +197,7 @@ def test_a_part_of_the_users_is_known_by_its_code(kind, tmp_path) -> None:
     def options(factor: float) -> dict[str, Any]:
         def own(*given: Any) -> Any:
             if kind == "criterion":
-                return pr.rate("own", torch.full((12,), factor > 1), torch.full((12,), 0.5), 0.95)
+                return pr.rate("own", torch.full((12,), factor > 1), 0.5, 0.95)
             return factor * given[1].inputs
 
         dot = pr.metric("dot_x").similarity
@@ -369,9 +369,9 @@ def test_a_set_beyond_what_is_compared_at_once_is_compared_where_it_is_read(monk
 
 
 def test_an_explainer_that_was_made_in_inference_mode_is_watched() -> None:
-    x, y = tensors()
+    (x, y), net = tensors(), Net()
     with torch.inference_mode():
-        explainer = Explainer(Net(), (x, y))
+        explainer = Explainer(net, (x, y))
         explainer.scores(TEST[0])
     explainer.scores(TEST[0])
     x[1] = 0.0

@@ -256,7 +256,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise FormatError(f"{folder / MANIFEST} is no manifest of a run. {_again(folder)}")
     if manifest["format"] not in (FORMAT, OLDER):
         found = f"{folder / MANIFEST} has the format {manifest['format']!r}"
-        raise FormatError(f"{found}; this version reads {FORMAT}. {_again(folder)}")
+        raise FormatError(f"{found}; this version reads {OLDER} and {FORMAT}. {_again(folder)}")
     if not is_sealed(content) and (manifest["format"] == FORMAT or "checksum" in manifest):
         raise FormatError(f"{folder / MANIFEST} is damaged: its checksum differs. {_again(folder)}")
     return manifest
