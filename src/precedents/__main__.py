@@ -2,6 +2,6 @@
 
 import sys
 
-from precedents.cli._main import command
+from precedents.cli._main import main
 
-sys.exit(command())
+sys.exit(main())

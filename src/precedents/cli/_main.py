@@ -74,15 +74,18 @@ def precedents(
     helped(context)
 
 
-def command() -> int:
-    """Runs the command of this process; the exit code."""
-    code = main()
-    silenced()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command, without arguments that of this process; the exit code.
+
+    What is wrong with the command or its input is one line on stderr.
+    """
+    code = _run(arguments)
+    if arguments is None:
+        silenced()
     return code
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code. What is wrong with the command or its input is one line on stderr."""
+def _run(arguments: Sequence[str] | None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait make way for others
     try:
         code = app()(arguments, prog_name="precedents", standalone_mode=False)
