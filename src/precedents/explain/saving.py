@@ -48,6 +48,7 @@ TRIES = 5  # readings of a folder that others replace meanwhile
 OURS = re.compile(r"explainer\.json|train\.safetensors|\d{4,}\.safetensors")
 
 Item = Mapping[str, Any]  # a value, and the name of the file with its tensors
+DAMAGES = (LookupError, TypeError, ValueError, AttributeError, ImportError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -335,16 +336,7 @@ def _damage(folder: Path) -> Iterator[None]:
         raise FormatError(f"{error} {_again(folder)}") from error
     except PrecedentsError:
         raise
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ImportError,
-        IndexError,
-        RecursionError,
-        RuntimeError,
-    ) as error:
+    except DAMAGES as error:
         if out_of_memory(error):
             raise
         raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from error
