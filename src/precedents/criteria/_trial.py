@@ -13,8 +13,10 @@ from precedents.classifier.construction import Told, refuse_keywords
 from precedents.classifier.loss import Loss
 from precedents.data.examples import Examples, checked_labels
 from precedents.errors import InputError, NotApplicable
+from precedents.metrics.features.inputs import inputs
 from precedents.metrics.kernel import Kernel, joined, stacked
 from precedents.metrics.metric import Metric
+from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
@@ -49,6 +51,7 @@ class Trial:
     subclasses: tuple[Tensor, Tensor] | None = None  # of the training instances [n] and of the cases [m]
     retrain: Retrain | None = None
     fresh: Fresh | None = None
+    trained: "Trial | None" = None  # of a model with drawn parameters: the trial it was drawn for
 
     @classmethod
     @door
@@ -108,7 +111,12 @@ class Trial:
 
     @door
     def kernel(self, metric: Metric) -> Kernel:
-        """The inner products of all cases with all training instances, which metrics of one kernel share."""
+        """The inner products of all cases with all training instances, which metrics of one kernel share.
+
+        Inputs are the same to every model that is fed them, so their products are those of the trained one.
+        """
+        if self.trained is not None and metric.features is inputs and metric.preconditioner == identity:
+            return self.trained.kernel(metric)
         for examples in (self.workspace.train, self.cases):
             examples.unchanged()
         relevance = self.relevance(metric)
@@ -135,7 +143,7 @@ class Trial:
         def trial() -> Trial:
             random = self.workspace.once(DRAWN.at(seed), drawn)
             cases = random.subject.predicted(self.cases) if label == "own" else self.cases
-            return Trial(random, cases, self.truth)
+            return Trial(random, cases, self.truth, trained=self)
 
         return self.workspace.once(RANDOMIZED.at(self, seed, label), trial)
 

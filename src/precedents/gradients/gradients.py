@@ -50,11 +50,15 @@ def _residuals(loss: Loss, logits: Tensor, labels: Tensor) -> list[Tensor]:
 
 
 @torch.inference_mode(mode=False)
-def row_size(model: Classifier) -> tuple[int, int, int]:
-    """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do."""
+def row_size(model: Classifier) -> tuple[int, int, int, int]:
+    """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do.
+
+    The last is how many there are of a case while it is compared.
+    """
     plan, first = planned(model), next(iter(model.parameters.values()))
     size = next(reversed(plan.places.values())).stop
-    return size, first.element_size(), plan.stored or size
+    stored = plan.stored or size
+    return size, first.element_size(), stored, min(size, stored) + plan.tables
 
 
 def pass_bytes(model: Classifier) -> int:

@@ -37,6 +37,7 @@ class Plan:
     volume: float = PASS_NUMBERS / 64  # numbers that come back to the layers for one instance,
     in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
     stored: int = 0  # how many numbers of a gradient are stored, of the largest instances; none known: all
+    tables: int = 0  # how many numbers more a gradient may have where its rows of tables are laid out
 
     @property
     def size(self) -> int:

@@ -235,8 +235,13 @@ def _sized(plan: Plan, seen: "_Seen") -> Plan:
     recorder = plan.recording.first.recorder
     volume, in_cache = recorder.volume / recorder.instances, recorder.in_cache / recorder.instances
     numbers = sum(stored for key, _, stored in seen.parts if key in factored)
-    numbers += sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
-    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers)
+    formed = sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
+    tables = sum(
+        plan.places[key].stop - plan.places[key].start for key, kind in factored.items() if kind is Lookup
+    )
+    return replace(
+        plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers + formed, tables=tables
+    )
 
 
 def _cotangent(model: Classifier, batch: Batch) -> Tensor:

@@ -27,7 +27,7 @@ WEIGHED = 3  # vectors for one that is weighed: as it is formed, as it is weighe
 
 RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
 
-SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers that are stored")
+SIZE: Slot[tuple[int, int, int, int]] = Slot("length of a vector, bytes of a number, numbers stored, of a case")
 WEIGHED_ROWS: Slot[int] = Slot("rows that are weighed at once")
 ROWS: Slot[Sequence[RowBlock]] = Slot("vectors of the training set", large=True)
 SQUARES: Slot[Tensor] = Slot("squared lengths [n] of the training set's vectors")
@@ -58,6 +58,7 @@ class Vectors:
     itemsize: int  # the bytes of a number
     row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
     weighed: bool = False  # whether they are compared under a matrix: then they are formed, in float64
+    case_bytes: int = 0  # what is held of a case's vector while it is compared
 
     @classmethod
     def of(cls, workspace: Workspace, features: Features, weighed: bool = False) -> "Vectors":
@@ -66,15 +67,15 @@ class Vectors:
         `weighed` says that the vectors are compared under a matrix.
         """
 
-        def made() -> tuple[int, int, int]:
+        def made() -> tuple[int, int, int, int]:
             subject = workspace.subject
             if features is gradient:  # whose plan knows it
                 return row_size(subject.classifier)
             row = Rows.of(features(subject.classifier, subject.train.take(subject.train.largest[:1])))
-            return row.width, row.matrix.element_size(), row.stored
+            return row.width, row.matrix.element_size(), row.stored, row.stored
 
-        width, itemsize, stored = workspace.cache.once(SIZE.at(features), made)
-        return cls(workspace, features, width, itemsize, itemsize * stored, weighed)
+        width, itemsize, stored, case = workspace.cache.once(SIZE.at(features), made)
+        return cls(workspace, features, width, itemsize, itemsize * stored, weighed, itemsize * case)
 
     def __len__(self) -> int:
         """How many training instances there are."""
@@ -169,7 +170,7 @@ class Vectors:
     @cached_property
     def _group(self) -> int:
         """How many cases are compared at once: their vectors take a third of the budget at most."""
-        each = 3 * max(self._formed, self.itemsize * self.width)
+        each = 3 * max(self._formed, self.case_bytes, 1)
         return max(1, self.workspace.subject.classifier.budget.bytes // each)
 
     def groups(self, cases: Examples) -> Iterator[Examples]:
