@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks import estimates
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.memory import section
@@ -26,7 +27,12 @@ CURVATURE = {
 }
 
 
-def page(works: Sequence[Summary], growth: Sequence[Record], memory: Sequence[Record] = ()) -> Iterator[str]:
+def page(
+    works: Sequence[Summary],
+    growth: Sequence[Record],
+    memory: Sequence[Record] = (),
+    estimated: Sequence[Record] = (),
+) -> Iterator[str]:
     """The lines of the page."""
     compared = main_works(works)
     yield "# Benchmarks"
@@ -53,6 +59,8 @@ def page(works: Sequence[Summary], growth: Sequence[Record], memory: Sequence[Re
         yield from growth_section(growth)
     if memory:
         yield from section(memory)
+    if estimated:
+        yield from estimates.section(estimated)
 
 
 def main_works(works: Sequence[Summary]) -> list[Summary]:
@@ -220,8 +228,9 @@ def main() -> None:
     works = summaries(Records(given.results / "speed.jsonl"))
     last = {record["key"]: record for record in Records(given.results / "growth.jsonl")}
     growth, memory = list(last.values()), list(Records(given.results / "memory.jsonl"))
+    estimated = list({record["key"]: record for record in Records(given.results / "estimates.jsonl")}.values())
     (given.out / "images").mkdir(parents=True, exist_ok=True)
-    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth, memory)) + "\n")
+    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth, memory, estimated)) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(main_works(works), titles, NAMES), given.out / "images" / "benchmarks.svg")
     if growth:
