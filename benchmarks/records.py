@@ -25,7 +25,7 @@ class Records:
     @property
     def log(self) -> Log:
         """The file as a log."""
-        return Log(self.path, "Delete the line, and what it measured is measured again.")
+        return Log(self.path, "Delete the line, and what it measured is measured again.", strict=False)
 
     def __iter__(self) -> Iterator[Record]:
         """The records in order; a line that was cut off when a run was killed is left out."""
