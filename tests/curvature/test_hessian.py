@@ -271,9 +271,8 @@ def test_an_unknown_setting_is_refused_with_the_known_ones(settings, message) ->
 
 @pytest.mark.parametrize("kind", ["exact", "gauss_newton"])
 def test_damping_of_zero_is_refused(kind, model, train, cases) -> None:
-    explainer = Explainer(model, train, f"dot:gradient/hessian(kind={kind}, damping=0)")
     with pytest.raises(InputError, match=r"must be positive"):
-        explainer.scores(cases)
+        Explainer(model, train, f"dot:gradient/hessian(kind={kind}, damping=0)").scores(cases)
 
 
 @pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")

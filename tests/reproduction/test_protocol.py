@@ -247,7 +247,7 @@ def test_a_damaged_line_is_named(tmp_path, line) -> None:
 
 def test_records_begin_with_a_header(tmp_path) -> None:
     (tmp_path / "wine-mlp.jsonl").write_text(json.dumps({"format": 99, "setting": "wine/mlp"}) + "\n")
-    with pytest.raises(FormatError, match="format 1"):
+    with pytest.raises(FormatError, match="format 2"):
         Records.of(tmp_path, "wine/mlp")
 
 

@@ -73,7 +73,6 @@ def test_a_damaged_line_is_refused_with_its_place(tmp_path) -> None:
         {"mean": 0.5},
         {"mean": 1.5, "count": 5},
         {"mean": -0.5, "count": 5},
-        {"mean": math.nan, "count": 5},
         {"mean": "0.5", "count": 5},
         {"mean": 0.5, "count": 0},
     ],
@@ -81,6 +80,14 @@ def test_a_damaged_line_is_refused_with_its_place(tmp_path) -> None:
 def test_what_is_no_outcome_is_refused_by_its_name(value, tmp_path) -> None:
     with pytest.raises(FormatError, match=r"mnist-cnn\.jsonl: .* repeat 7, outcome, cos_grad, identical_class"):
         read(tmp_path, recorded.record(7, ["outcome", "cos_grad", "identical_class"], value))
+
+
+def test_what_json_has_no_number_for_is_a_damage(tmp_path) -> None:
+    with pytest.raises(FormatError, match=r"Line 2 of .*mnist-cnn\.jsonl is damaged"):
+        read(
+            tmp_path,
+            recorded.record(7, ["outcome", "cos_grad", "identical_class"], {"mean": math.nan, "count": 5}),
+        )
 
 
 def test_a_correlation_may_be_negative(tmp_path) -> None:

@@ -48,6 +48,8 @@ class Agenda:
             raise InputError(
                 "There is nothing to audit. Name at least one metric and one criterion, or neither."
             )
+        for criterion in named.values():
+            checked_k(getattr(criterion, "k", 1), len(trial.workspace.train))
         return cls(trial, chosen, named, k, checked_rule(rule))
 
     @property

@@ -12,9 +12,9 @@ from precedents.criteria._trial import Trial
 from precedents.metrics.metric import Metric
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.relevance import Relevance
-from precedents.runtime.budget import readable
 from precedents.runtime.cost import Estimate
 from precedents.runtime.progress import duration
+from precedents.runtime.wording import readable
 
 LETTERS = 20  # bytes of a number in a record
 RANKED = 1e-7  # seconds in which one score takes its place in an order

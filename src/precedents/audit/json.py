@@ -48,6 +48,7 @@ def read(text: str) -> Audit:
         value = loads(text)
         if value["format"] != FORMAT:
             raise FormatError(f"The audit has the format {value['format']}; this version reads {FORMAT}.")
+        _refuse_verdicts(value)
         checked(value)
         return Audit(
             scope=_scope(value["scope"]),
@@ -99,12 +100,17 @@ def _read(value: float | None) -> float:
     return nan if value is None else value
 
 
+def _refuse_verdicts(value: Mapping[str, Any]) -> None:
+    """Refuses verdicts that there are not."""
+    for each in value["outcomes"]:
+        if "verdict" in each and each["verdict"] not in get_args(Verdict):
+            raise FormatError(f"{each['verdict']!r} is no verdict. Known: {', '.join(get_args(Verdict))}.")
+
+
 def read_outcome(value: Mapping[str, Any]) -> Result | Inapplicable:
     """The result that `plain_outcome` wrote, or the reason why there is none."""
     if "reason" in value:
         return read_lack(value)
-    if value["verdict"] not in get_args(Verdict):
-        raise FormatError(f"{value['verdict']!r} is no verdict. Known: {', '.join(get_args(Verdict))}.")
     return Result(
         criterion=value["criterion"],
         values=torch.tensor([_read(each) for each in value["values"]], dtype=torch.double),

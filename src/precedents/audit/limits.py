@@ -6,6 +6,7 @@ from math import inf
 
 from precedents.criteria._judgement import Inapplicable
 from precedents.errors import InputError
+from precedents.runtime.given import real
 from precedents.runtime.progress import duration
 
 WITHIN = "1 h"  # that all work of an audit may take, unless something else is said
@@ -23,10 +24,8 @@ class Limits:
     @classmethod
     def of(cls, afford: float | None = None, within: float | str | None = WITHIN) -> "Limits":
         """Refuses what is no time."""
-        if afford is not None and not afford > 0:
-            raise InputError(
-                f"afford is {afford!r}. Pass the seconds that explaining one case may take, as 0.5."
-            )
+        if afford is not None:
+            afford = real(afford, "afford", "Pass the seconds that explaining one case may take, as 0.5")
         return cls(afford, None if within is None else seconds_of(within))
 
     def dear(self, first: float) -> Inapplicable | None:

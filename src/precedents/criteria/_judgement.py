@@ -10,7 +10,14 @@ from precedents.criteria._criterion import Criterion, Judge, Unlisted
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
 from precedents.criteria._verdict import VerdictRule, checked_rule
-from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError, StaleError
+from precedents.errors import (
+    BudgetError,
+    InputError,
+    NotApplicable,
+    NumericalError,
+    PrecedentsError,
+    StaleError,
+)
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
@@ -148,7 +155,7 @@ def outcome(
 ) -> Result | Inapplicable:
     """The result of a metric by a criterion, with the verdict by a rule; or the reason why there is none."""
     reason = criterion.inapplicable(trial)
-    return attempted(lambda: criterion(trial, metric).by(rule)) if reason is None else Inapplicable(reason)
+    return applicable(lambda: criterion(trial, metric).by(rule)) if reason is None else Inapplicable(reason)
 
 
 def _criterion(given: str | Criterion | Judge) -> Criterion:
@@ -161,19 +168,27 @@ def _criterion(given: str | Criterion | Judge) -> Criterion:
     return given if isinstance(given, Criterion) else Unlisted.of(given)
 
 
-def attempted(work: Callable[[], T]) -> T | Inapplicable:
-    """What `work` gives; or the reason why it has no meaning here, cannot be afforded, or fails.
-
-    Whatever is raised becomes a reason, but that the data are others than they were: nothing holds then.
-    """
+def applicable(work: Callable[[], T]) -> T | Inapplicable:
+    """What `work` gives; or the reason why it has no meaning here, or cannot be afforded."""
     try:
         return work()
     except (NotApplicable, NumericalError) as reason:
         return Inapplicable(str(reason))
     except BudgetError as reason:
         return Inapplicable(str(reason), "left out")
+
+
+def attempted(work: Callable[[], T]) -> T | Inapplicable:
+    """What `work` gives; or the reason why it has no meaning here, cannot be afforded, or fails.
+
+    Whatever is raised becomes a reason, but that the data are others than they were: nothing holds then.
+    """
+    try:
+        return applicable(work)
     except StaleError:
         raise
+    except PrecedentsError as error:
+        return Inapplicable(str(error), "error")
     except (Exception, SystemExit) as error:
         memory = out_of_memory(error)
         return Inapplicable(why(error), "error") if memory is None else Inapplicable(memory, "left out")

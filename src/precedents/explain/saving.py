@@ -35,11 +35,11 @@ from precedents.metrics.preconditioners.hessian import CURVATURE, HessianKind
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Holding, Vectors
 from precedents.runtime.atomic import recovered, whole, written_to
-from precedents.runtime.budget import readable
 from precedents.runtime.sealed import is_sealed, sealed
 from precedents.runtime.serialize import UnwritableError, read, written
 from precedents.runtime.tensor_files import TensorFiles
 from precedents.runtime.users_code import out_of_memory
+from precedents.runtime.wording import readable
 
 FORMAT = 3
 MANIFEST, TRAIN = "explainer.json", "train.safetensors"

@@ -11,6 +11,7 @@ import torch
 
 from precedents.errors import BudgetError, InputError
 from precedents.runtime.guards import Guard
+from precedents.runtime.wording import readable
 
 FLOAT64 = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -139,12 +140,3 @@ def available() -> int:
         return free if most == "max" else max(0, min(free, int(most) - int(used)))
     except (OSError, ValueError):  # no container, or another system
         return free
-
-
-def readable(count: float) -> str:
-    """A number of bytes for people: 1.2 GiB."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} GiB"

@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 from torch import Tensor
 
 from precedents.errors import StoreError
-from precedents.runtime.atomic import whole, write
+from precedents.runtime.atomic import whole, written_to
 from precedents.runtime.tensor_files import TensorFiles
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ class Resumed(Generic[T]):
             with whole(self.folder) as fresh:
                 files = TensorFiles(fresh)
                 files.write(self.sums.parts(), SUMS)
-                write(fresh / MANIFEST, json.dumps({"done": done, "files": files.known}))
+                written_to(fresh / MANIFEST, json.dumps({"done": done, "files": files.known}))
         except (OSError, StoreError) as error:
             warnings.warn(f"Partial sums cannot be kept: {error} The work goes on without.", stacklevel=2)
             self.folder = None

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import torch
 
-from precedents.runtime.budget import readable
 from precedents.runtime.progress import duration
+from precedents.runtime.wording import readable
 
 T = TypeVar("T")
 

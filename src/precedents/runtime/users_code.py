@@ -9,8 +9,7 @@ from traceback import walk_tb
 from types import TracebackType
 
 from precedents.errors import BudgetError, PrecedentsError, UserCodeError
-from precedents.runtime.budget import readable
-from precedents.runtime.wording import first_line
+from precedents.runtime.wording import first_line, readable
 from precedents.seen import clipped
 
 OURS = str(Path(__file__).parents[1])

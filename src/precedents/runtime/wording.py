@@ -14,3 +14,12 @@ def first_line(error: BaseException) -> str:
     except Exception:
         said = ""
     return (said.strip().splitlines() or [type(error).__name__])[0]
+
+
+def readable(count: float) -> str:
+    """A number of bytes for people: 1.2 GiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} GiB"

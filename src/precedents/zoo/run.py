@@ -247,8 +247,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not is_run(folder):
         state = "has no run in it" if folder.is_dir() else "is no folder"
         raise InputError(f"{folder} {state}. Make one: precedents train --dataset digits --model cnn")
-    content = text_of(folder / MANIFEST).encode()
+    content = b""
     try:
+        content = text_of(folder / MANIFEST).encode()
         manifest = loads(content)
     except ValueError:
         manifest = None

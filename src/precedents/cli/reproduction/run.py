@@ -52,7 +52,8 @@ def run(
 
     """
     from precedents.reproduction.settings import chosen, counted
-    from precedents.runtime.budget import Budget, available, readable
+    from precedents.runtime.budget import Budget, available
+    from precedents.runtime.wording import readable
 
     with reporting(quiet, f"Interrupted: the same command goes on. What is done is in {out}.") as say:
         wanted, places = chosen(settings, epochs), counted(repeats)
