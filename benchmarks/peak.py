@@ -60,7 +60,7 @@ def texts() -> Given:
     return Texts().eval(), (tokens[:200], torch.arange(200) % 6), tokens[200:]
 
 
-def sparse(n: int = 600, words: int = 20_000) -> Given:
+def sparse(n: int = 200, words: int = 8_000) -> Given:
     """TF-IDF of n texts with so many words, and a logistic regression of 20 classes."""
     rng, known = np.random.default_rng(0), np.array([f"w{i}" for i in range(words)])
     lines = [" ".join(known[rng.integers(0, words, 100)]) for _ in range(n + 10)]

@@ -150,7 +150,8 @@ class Vectors:
     def used(self, m: int) -> int:
         """Bytes that comparing m cases holds at once, without what is kept."""
         budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self.at_once
-        return (min(m, self._group) + 2 * rows) * self._formed + max(self._pass, budget.bytes // 8)
+        passing = max(self._pass, min(rows * self._pass, budget.bytes // 8))
+        return (min(m, self._group) + 2 * rows) * self._formed + passing
 
     @property
     def room(self) -> int:
