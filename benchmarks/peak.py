@@ -54,10 +54,10 @@ class Texts(nn.Module):
 
 
 def texts() -> Given:
-    """A transformer and 200 texts of 24 words."""
+    """A transformer and 80 texts of 24 words."""
     torch.manual_seed(0)
-    tokens = torch.randint(1, 20_000, (220, 24))
-    return Texts().eval(), (tokens[:200], torch.arange(200) % 6), tokens[200:]
+    tokens = torch.randint(1, 20_000, (90, 24))
+    return Texts().eval(), (tokens[:80], torch.arange(80) % 6), tokens[80:]
 
 
 def sparse(n: int = 200, words: int = 8_000) -> Given:
@@ -72,11 +72,11 @@ def sparse(n: int = 200, words: int = 8_000) -> Given:
 
 
 def small() -> Given:
-    """A CNN of 26,000 parameters and 1,000 images."""
+    """A CNN of 26,000 parameters and 400 images."""
     torch.manual_seed(0)
     images = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten())
     model = nn.Sequential(images, nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 10)).eval()
-    return model, (torch.randn(1000, 3, 32, 32), torch.arange(1000) % 10), torch.randn(20, 3, 32, 32)
+    return model, (torch.randn(400, 3, 32, 32), torch.arange(400) % 10), torch.randn(20, 3, 32, 32)
 
 
 class Block(nn.Module):
