@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,21 +15,24 @@ from precedents.metrics.kernel import Kernel
 from precedents.metrics.preconditioners._inverse import REFUSAL, Inverse
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
+from precedents.metrics.similarities.cosine import cosine
 from precedents.metrics.vectors import ROWS, SQUARES, Features, Question, Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import COUNTED, FLOAT64
 from precedents.runtime.cache import Slot
-from precedents.runtime.cost import Cost, Estimate, speed, timed
+from precedents.runtime.cost import Cost, Estimate, bandwidth, elapsed, speed, timed
 from precedents.runtime.door import door
 
 if TYPE_CHECKING:
     from precedents.metrics.metric import Metric
 
 ROUGHLY = 16  # vectors and passes that a question holds, at most, for one case
-FEWEST = 4  # instances of a first trial,
-ALLOWED = 0.5  # seconds that all trials may take,
-SHARE = 0.03  # or the share of what is estimated,
+FEWEST = 8  # instances of a first trial,
+ALLOWED = 0.8  # seconds that all trials may take,
+SHARE = 0.04  # or the share of what is estimated,
 MOST_ALLOWED = 3.0  # and not more
+LOOKS = 16  # times that inputs are gone through: they are read, watched, compared and shown,
+SHOWN = 12  # and how many of them for a case, with its precedents
 
 INVERSE: Slot[Inverse] = Slot("fitted inverse", large=True)
 ASKED: Slot[bool] = Slot("whether the whole matrix was asked for")
@@ -191,6 +194,7 @@ class Relevance:
         passes = m + (0 if known else n) + max(0.0, cost.passes - done.passes) * n
         single, pair = self._rates(passes)
         seconds = passes * single + n * m * pair + (cost.flops - done.flops) / speed(torch.double)
+        seconds += LOOKS * self.workspace.classifier.input_bytes * (n + SHOWN * m) / bandwidth()
         kept = 0 if known else min(vectors.row_bytes * n, vectors.room)
         held = self.workspace.classifier.budget.held.bytes
         return Estimate(seconds, held + cost.bytes - done.bytes + vectors.used(m) + kept, self.disk)
@@ -209,19 +213,22 @@ class Relevance:
         `passes` is how many instances will pass.
         """
         model, train, features = self.workspace.classifier, self.workspace.train, self.metric.features
-        spent, best, pair, size = 0.0, float("inf"), 0.0, min(FEWEST, len(train))
+        size = min(FEWEST, len(train))
+        few = train.take(range(size))
+        spent, rows = timed(partial(_rows, features, model, few))  # what comes first is slower
+        best = float("inf")
         while size:
-            few = train.take(range(size))
             seconds, rows = timed(partial(_rows, features, model, few))
-            spent, best = spent + seconds, min(best, seconds / size)
-            if self.metric.preconditioner == identity:
-                multiplied, _ = timed(partial(rows.products, rows))
-                spent, pair = spent + multiplied, multiplied / size**2
-            larger = min(4 * size, self.vectors.at_once, len(train))
+            spent, best, last = spent + seconds, min(best, seconds / size), size
             allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
-            affordable = spent + larger * (best + larger * pair) <= allowed
-            size = larger if larger > size and affordable else 0
-        return best, pair
+            most = min(self.vectors.at_once, len(train))
+            sizes = (each for each in (min(4 * size, most), min(2 * size, most)) if each > size)
+            size = next((each for each in sizes if spent + each * best <= allowed), 0)
+            few = train.take(range(size)) if size else few
+        if self._weighs:
+            return best, _ranking()
+        rows.products(rows)
+        return best, timed(partial(rows.products, rows))[0] / last**2 + _ranking()
 
     @property
     def disk(self) -> int:
@@ -234,3 +241,11 @@ class Relevance:
 
 def _rows(features: Features, model: Classifier, batch: Batch) -> Rows:
     return Rows.of(features(model, batch))
+
+
+@cache
+def _ranking() -> float:
+    """Seconds to make one score of a kernel and to rank it."""
+    cross, ones = torch.rand(32, 4096, dtype=torch.double), torch.ones(4096, dtype=torch.double)
+    kernel = Kernel(cross, ones[:32], ones)
+    return elapsed(lambda: ranked([cosine(kernel)], 5)) / cross.numel()

@@ -49,6 +49,13 @@ def speed(dtype: torch.dtype) -> float:
     return 2 * 512 * 512 * 2048 / elapsed(lambda: left @ left.T)
 
 
+@cache
+def bandwidth() -> float:
+    """Bytes per second that are copied on this machine."""
+    values = torch.ones(2**22)
+    return values.numel() * values.element_size() / elapsed(values.clone)
+
+
 def elapsed(work: Callable[[], object], times: int = 3) -> float:
     """Seconds of the fastest of a few runs."""
     best = float("inf")
