@@ -280,14 +280,22 @@ def test_a_question_that_is_left_unfinished_holds_nothing(train, cases) -> None:
 
 def test_what_one_thread_began_and_another_closes_gives_its_memory_back(train) -> None:
     vectors = Vectors.of(Workspace(Explainer(built("noting"), train).subject), gradient)
-    before = BUFFERS.free
-    rows = vectors.rows(vectors.workspace.train)
-    next(rows)
-    closing = Thread(target=rows.close)
-    closing.start()
-    closing.join()
-    BUFFERS.empty((LEAST_BYTES,), torch.float32)
-    assert len(before) == 0  # nobody is with the pool, so that nothing is kept
+    left = []
+
+    def began() -> None:  # in a thread whose pool nobody else is with
+        before = BUFFERS.free
+        rows = vectors.rows(vectors.workspace.train)
+        next(rows)
+        closing = Thread(target=rows.close)
+        closing.start()
+        closing.join()
+        BUFFERS.empty((LEAST_BYTES,), torch.float32)
+        left.append(len(before))
+
+    beginning = Thread(target=began)
+    beginning.start()
+    beginning.join()
+    assert left == [0]  # nobody is with the pool, so that nothing is kept
 
 
 def test_threads_draw_what_one_draws_and_leave_the_random_state(train) -> None:

@@ -213,11 +213,12 @@ class Relevance:
         `passes` is how many instances will pass.
         """
         model, train, features = self.workspace.classifier, self.workspace.train, self.metric.features
-        size = min(FEWEST, len(train))
+        size = min(FEWEST, self.vectors.at_once, len(train))
         few = train.take(range(size))
         spent, rows = timed(partial(_rows, features, model, few))  # what comes first is slower
         best = float("inf")
         while size:
+            del rows  # whose memory is free for the next ones
             seconds, rows = timed(partial(_rows, features, model, few))
             spent, best, last = spent + seconds, min(best, seconds / size), size
             allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
