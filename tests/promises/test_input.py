@@ -574,6 +574,26 @@ def test_a_forged_folder_is_refused_in_one_line(name, saved, tmp_path) -> None:
     one_line(caught.value)
 
 
+@pytest.mark.parametrize("question", ["explain", "scores"])
+@pytest.mark.parametrize("asked", [False, True], ids=["not yet asked", "asked before"])
+def test_files_that_are_cut_while_they_are_mapped_are_refused_in_one_line(
+    question, asked, saved, tmp_path
+) -> None:
+    import shutil
+
+    folder = shutil.copytree(saved, tmp_path / "copy")
+    explainer = Explainer.load(folder, linear(), (X, Y))
+    if asked:
+        explainer.explain(X[0])
+    for file in folder.glob("*.safetensors"):
+        os.truncate(file, 8)
+    with pytest.raises(
+        pr.FormatError, match=r"was cut to 8 of \d+ bytes while it was in use. Save it again"
+    ) as caught:
+        getattr(explainer, question)(X[0])
+    one_line(caught.value)
+
+
 @pytest.mark.parametrize(
     "content", [deep(), "[]", '{"format": NaN}', '{"format": 1, "format": 1}', '{"format": 1}', "{"]
 )
@@ -602,6 +622,49 @@ def test_an_audit_whose_values_are_not_what_they_should_be_is_refused_or_shown(d
         str(found), repr(found), found.to_json()
     except PrecedentsError as error:
         one_line(error)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("kept") / "audit"
+    ledger_of(folder)
+    return folder
+
+
+def ledger_of(folder: Path) -> pr.Audit:
+    asked = {"metrics": ["cos_x", "cos_last"], "criteria": ["identical_class", "model_randomization"]}
+    return pr.audit(linear(), (X, Y), (X, Y), keep=folder, **asked)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_ledger_whose_values_are_not_what_they_should_be_is_a_damaged_line(kept, data) -> None:
+    """Also if every checksum is right."""
+    import shutil
+    from tempfile import TemporaryDirectory
+
+    from precedents.runtime.sealed import sealed
+
+    lines = (kept / "records.jsonl").read_text().splitlines()
+    i = data.draw(st.integers(0, len(lines) - 1))
+    record = json.loads(lines[i])
+    record.pop("checksum")
+    value, key = record, data.draw(st.sampled_from(["piece", "value"]))
+    while isinstance(value[key], (dict, list)) and value[key] and data.draw(st.booleans()):
+        value = value[key]
+        key = data.draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
+    value[key] = data.draw(
+        st.none() | st.booleans() | st.integers(-2, 99) | st.text(max_size=3) | st.just([]) | st.just({})
+    )
+    lines[i] = sealed(json.dumps(record))
+    with TemporaryDirectory() as place:
+        folder = shutil.copytree(kept, Path(place) / "copy")
+        (folder / "records.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        try:
+            found = ledger_of(folder)
+            str(found), repr(found), found.to_json()
+        except PrecedentsError as error:
+            one_line(error)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
+from precedents.audit.schema import checked_piece
 from precedents.classifier.behaviour import Behaviour, differences
 from precedents.errors import FormatError, InputError, StaleError, StoreError
 from precedents.runtime.atomic import write
@@ -72,7 +73,7 @@ class Ledger:
             raise StaleError(f"{folder} holds an audit that differs in: {', '.join(told)}. {INSTEAD}")
         self.log = Log(folder / RECORDS, INSTEAD)
         self.log.mend()
-        self.values = dict(self.log.read(lambda record: (tuple(record["piece"]), record["value"])))
+        self.values = dict(self.log.read(_piece))
 
     def __enter__(self) -> "Ledger":
         return self
@@ -106,6 +107,15 @@ class Ledger:
         if self.log is not None:
             for told in differences({name: rows.new_tensor(then)}, {name: rows}, self.within):
                 raise StaleError(f"{self.folder} holds an audit that differs in: what {told} gives. {INSTEAD}")
+
+
+def _piece(record: Mapping[str, Any]) -> tuple[tuple[str, ...], Any]:
+    """The name and the value of a record; what is none is refused."""
+    name, value = tuple(record["piece"]), record["value"]
+    if not all(isinstance(part, str) for part in name):
+        raise TypeError("no name")
+    checked_piece(name, value)
+    return name, value
 
 
 def _passing(value: Any) -> bool:

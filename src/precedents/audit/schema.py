@@ -1,7 +1,7 @@
 """Whether plain values are what `schema.json` describes: as much of JSON Schema as that file uses."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,11 +15,35 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
+SECONDS = {"type": "number", "minimum": 0}
+ROWS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
 
 
 def checked(value: Any) -> None:
     """Refuses, by a ValueError with the place, what is no audit."""
-    wrong = _wrong(value, _schema(), "the audit")
+    _refuse(value, _schema(), "the audit")
+
+
+def checked_piece(name: Sequence[str], value: Any) -> None:
+    """Refuses, by a ValueError or TypeError, what is no value of this piece of an audit's work."""
+    kind, *of = name
+    every, named = _schema()["properties"], _schema()["$defs"]
+    known = {"norms": named["lengths"], "agreement": every["agreement"], "behaviour": ROWS}
+    if kind == "outcome":
+        metric, criterion = of
+        _refuse({**value, "metric": metric, "criterion": criterion}, every["outcomes"]["items"], kind)
+    elif kind == "portrait":
+        (metric,), rest = of, {**value}
+        _refuse(rest.pop("seconds", None if "reason" not in rest else 0), SECONDS, "the seconds")
+        _refuse({**rest, "metric": metric}, every["portraits"]["items"], kind)
+    elif isinstance(value, dict) and "reason" in value:
+        _refuse({**value, "metric": kind}, named["unseen"], kind)
+    else:
+        _refuse(value, known.get(kind, {}), kind)
+
+
+def _refuse(value: Any, schema: Any, place: str) -> None:
+    wrong = _wrong(value, schema, place)
     if wrong is not None:
         raise ValueError(wrong)
 

@@ -14,7 +14,7 @@ compared, when the first question comes.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -161,9 +161,13 @@ class Saved:
                 if items:
                     cache.put(holding.slot, SavedBlocks(self, items, known))
 
-    def reading(self) -> AbstractContextManager[None]:
-        """Around a question: tensors of other shapes than those that were saved are a damage of the folder."""
-        return _damage(self.folder)
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around a question: files that were cut, and tensors of other shapes, are a damage of the folder."""
+        with _damage(self.folder):
+            for name in self.files.mapped:
+                self.files.whole(name)
+            yield
 
     def _refuse(self, differences: Sequence[str]) -> None:
         if differences:

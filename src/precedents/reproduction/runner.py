@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from precedents.errors import InputError
 from precedents.metrics.paper import METRICS, metric, name_of
 from precedents.reproduction.protocol import Repeat, header
 from precedents.reproduction.records import COSTS, Records, log, path_of
 from precedents.reproduction.settings import Setting
+from precedents.runtime.given import whole_number
 from precedents.runtime.progress import Tell
 from precedents.runtime.workers import in_workers
 
@@ -76,8 +76,7 @@ def work(tasks: Sequence[Task], workers: int = 1, tell: Tell | None = None) -> I
 
     `tell` is given lines with the progress within the repeats.
     """
-    if workers < 1:
-        raise InputError(f"There are {workers} workers. Use at least one.")
+    workers = whole_number(workers, "workers")
     for task in {(task.out, task.setting.name): task for task in tasks}.values():
         log(task.out / COSTS).mend()
         log(path_of(task.out, task.setting.name)).mend()

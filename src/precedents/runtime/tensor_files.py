@@ -5,6 +5,7 @@ last digits of a product depend on that. What fills the room between them are te
 """
 
 import json
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,11 +36,15 @@ DTYPES = {  # as safetensors calls them
 
 @dataclass(frozen=True)
 class TensorFiles:
-    """The files, by name their size and checksum. Once they are mapped, nobody takes them away any more."""
+    """The files, by name their size and checksum.
+
+    Once they are mapped, nobody takes them away any more. One that is cut meanwhile is refused by `whole`:
+    to read beyond its end would end the process.
+    """
 
     folder: Path
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
-    mapped: dict[str, Tensor] = field(default_factory=dict, repr=False)  # their bytes
+    mapped: dict[str, mmap.mmap] = field(default_factory=dict, repr=False)
 
     def write(self, tensors: Mapping[str, Tensor], name: str | None = None) -> str:
         """A new file, which is given a number if it is given no name."""
@@ -57,7 +62,13 @@ class TensorFiles:
         for name in self.known:
             self._bytes(name)
 
-    def _bytes(self, name: str) -> Tensor:
+    def whole(self, name: str) -> None:
+        """Refuses a file that was cut since it was mapped."""
+        size, wanted = self.mapped[name].size(), self.known[name]["bytes"]
+        if size < wanted:
+            raise FormatError(f"{self.folder / name} was cut to {size} of {wanted} bytes while it was in use.")
+
+    def _bytes(self, name: str) -> mmap.mmap:
         """The bytes of a file, mapped into memory at the first time."""
         if name not in self.mapped:
             path, wanted = inside(self.folder, name), self.known[name]["bytes"]
@@ -68,12 +79,15 @@ class TensorFiles:
             size = path.stat().st_size
             if size != wanted or size < WORD:
                 raise FormatError(f"{path} has {size} bytes instead of {wanted}.")
-            self.mapped[name] = torch.from_file(str(path), shared=False, size=size, dtype=torch.uint8)
+            with path.open("rb") as file:
+                self.mapped[name] = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+        self.whole(name)
         return self.mapped[name]
 
     def read(self, name: str) -> dict[str, Tensor]:
         """The tensors of a file; one that is not what was written is refused."""
-        path, content = self.folder / name, self._bytes(name)
+        path = self.folder / name
+        content = torch.frombuffer(self._bytes(name), dtype=torch.uint8)
         if crc32(content.numpy().data) != self.known[name]["checksum"]:
             raise FormatError(f"{path} is damaged: its checksum differs.")
         try:
