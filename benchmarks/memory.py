@@ -18,7 +18,7 @@ from precedents.runtime.budget import CONSTANT
 MODELS = ("CNN", "ResNet-18", "transformer", "sparse text")
 BUDGETS = ("100 MB", "500 MB", "2 GB")
 JOBS = ("explain", "scores", "estimate", "audit")
-AUDITED = "cos_x,cos_last,cos_grad,cos_fisher,cos_if"
+AUDITED = "cos_x,cos_last,cos_grad,cos_fisher"
 
 
 def measured(model: str) -> Iterator[Record]:

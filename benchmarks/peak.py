@@ -95,32 +95,32 @@ class Block(nn.Module):
 
 
 def resnet18() -> Given:
-    """ResNet-18 on 32 x 32 pixels: 11.2 million parameters (45 MB), and 60 images."""
+    """ResNet-18 on 32 x 32 pixels: 11.2 million parameters (45 MB), and 24 images."""
     torch.manual_seed(0)
     layers: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     for i, o, stride in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)):
         layers += [Block(i, o, stride), Block(o, o, 1)]
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)).eval()
-    return model, (torch.randn(60, 3, 32, 32), torch.arange(60) % 10), torch.randn(4, 3, 32, 32)
+    return model, (torch.randn(24, 3, 32, 32), torch.arange(24) % 10), torch.randn(4, 3, 32, 32)
 
 
 def encoder() -> Given:
-    """Eight encoder layers on embeddings of 30,522 words: 14 million parameters, and 100 texts of 64 words."""
+    """Eight encoder layers on embeddings of 30,522 words: 14 million parameters, and 40 texts of 64 words."""
     torch.manual_seed(0)
-    tokens = torch.randint(1, 30_522, (104, 64))
-    return Texts(30_522, 256, 8).eval(), (tokens[:100], torch.arange(100) % 6), tokens[100:]
+    tokens = torch.randint(1, 30_522, (44, 64))
+    return Texts(30_522, 256, 8).eval(), (tokens[:40], torch.arange(40) % 6), tokens[40:]
 
 
 def images() -> Given:
-    """The paper's CNN and 2,000 images of 32 x 32 pixels."""
+    """The paper's CNN and 600 images of 32 x 32 pixels."""
     torch.manual_seed(0)
     model = cnn((3, 32, 32), 10).eval()
-    return model, (torch.randn(2000, 3, 32, 32), torch.arange(2000) % 10), torch.randn(20, 3, 32, 32)
+    return model, (torch.randn(600, 3, 32, 32), torch.arange(600) % 10), torch.randn(20, 3, 32, 32)
 
 
 def newsgroups() -> Given:
-    """A logistic regression of 20 classes on TF-IDF of 73,000 words (1.5 million parameters), 2,000 texts."""
-    return sparse(2_000, 73_000)
+    """A logistic regression of 20 classes on TF-IDF of 73,000 words (1.5 million parameters), 600 texts."""
+    return sparse(600, 73_000)
 
 
 MODELS = {
