@@ -246,6 +246,13 @@ def test_another_memory_that_chooses_another_curvature_is_refused_and_none_goes_
     )
 
 
+def test_a_curvature_that_was_left_out_is_not_spoken_of() -> None:
+    options = {"metrics": ["cos_x", "cos_if"], "criteria": ["identical_class"]}
+    found = kept(None, memory=200_000, afford=1e-9, **options)
+    assert found["cos_if", "identical_class"].kind == "left out"
+    assert "other numbers" not in str(found)
+
+
 def test_explanations_name_their_curvature(tmp_path) -> None:
     small, large = (Explainer(Net(), TRAIN, "cos_if", memory=memory) for memory in (200_000, "1 GB"))
     assert str(large.explain(TEST[0][0])).endswith("\nCurvature: exact Hessian, negative curvature dropped.")

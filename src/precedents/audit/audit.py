@@ -125,6 +125,12 @@ class Audit:
             )
 
     @property
+    def _has_hessian(self) -> bool:
+        """Whether a metric of the Hessian was not left out."""
+        found = (each for each in self.profiles.values() if isinstance(each, Profile))
+        return any("hessian" in each.kernel for each in found)
+
+    @property
     def cautions(self) -> list[str]:
         """Sentences about what the criteria do not see."""
         told = []
@@ -134,7 +140,7 @@ class Audit:
             told.append(
                 f"Training instance #{index} is the first precedent of {share:.0%} of the cases: a hub."
             )
-        if NO_ROOM in (curvature := self.scope.facts.get("curvature", "")):
+        if NO_ROOM in (curvature := self.scope.facts.get("curvature", "")) and self._has_hessian:
             told.append(f"The Hessian is {curvature}: another memory= gives other numbers.")
         if copies := {case for case, _ in self.duplicates}:
             told.append(
