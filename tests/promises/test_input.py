@@ -627,12 +627,21 @@ def test_an_audit_whose_values_are_not_what_they_should_be_is_refused_or_shown(d
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("kept") / "audit"
-    ledger_of(folder)
+    made = ledger_of(folder).to_json()
+    before = (folder / "records.jsonl").read_bytes()
+    assert ledger_of(folder).to_json() == made
+    assert (folder / "records.jsonl").read_bytes() == before
     return folder
 
 
+def trained_again(train: pr.Examples, seed: int) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return torch.nn.Linear(X.shape[1], int(train.labels.max()) + 1)
+
+
 def ledger_of(folder: Path) -> pr.Audit:
-    asked = {"metrics": ["cos_x", "cos_last"], "criteria": ["identical_class", "model_randomization"]}
+    criteria = ["identical_class", "model_randomization", "identical_subclass"]
+    asked = {"metrics": ["cos_x", "cos_last"], "criteria": criteria, "retrain": trained_again}
     return pr.audit(linear(), (X, Y), (X, Y), keep=folder, **asked)
 
 

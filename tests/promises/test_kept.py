@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from conftest import blobs, mlp, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from benchmarks.kills import WORKS
 from benchmarks.process import run_module
@@ -363,6 +365,19 @@ def test_a_second_audit_in_the_same_folder_is_told(tmp_path) -> None:
 
 
 # Kills.
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_pieces_are_recorded_in_an_order_that_no_clock_decides(seconds, tmp_path) -> None:
+    def vectorise(x: Tensor) -> Tensor:
+        time.sleep(seconds)
+        return x.flatten(1)
+
+    few = {"metrics": ["cos_grad", "cos_x"], "criteria": ["identical_class"], "vectorise": vectorise}
+    audit(MODEL, TRAIN, TEST, keep=tmp_path / "kept", **few)
+    lines = (tmp_path / "kept" / "records.jsonl").read_text().splitlines()
+    order = [json.loads(line)["piece"][1] for line in lines if "outcome" in line]
+    assert order == ["cos_x", "cos_grad"]
 
 
 def test_three_random_kills_of_each_cost_no_byte() -> None:

@@ -6,6 +6,7 @@ from functools import partial
 
 from precedents.audit.agenda import Agenda
 from precedents.audit.limits import Limits
+from precedents.audit.profile import counted_work
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, attempted
 from precedents.criteria._trial import Trial
@@ -33,6 +34,7 @@ class KernelWork:
     again: float = 0.0  # seconds of one more pass over the training set, if it is not kept
     memory: int = 0
     lack: Inapplicable | None = None  # why there will be no results
+    counted: float = 0.0  # operations, by which works are ordered: seconds are not the same twice
 
     @property
     def seconds(self) -> float:
@@ -91,9 +93,8 @@ def works(agenda: Agenda) -> list[KernelWork]:
         shared = metric if isinstance(fitted, Inapplicable) else fitted.metric
         kernels.setdefault((shared.features, shared.preconditioner), {})[name] = metric
     rounds = compared(trial, agenda.criteria.values())
-    return sorted(
-        (_work(trial, metrics, rounds) for metrics in kernels.values()), key=lambda each: each.seconds
-    )
+    found = (_work(trial, metrics, rounds) for metrics in kernels.values())
+    return sorted(found, key=lambda each: each.counted)
 
 
 def compared(trial: Trial, criteria: Iterable[Criterion]) -> dict[tuple[str, str], int]:
@@ -141,4 +142,5 @@ def _measured(relevance: Relevance, metrics: Mapping[str, Metric], rounds: Round
     for (model, kind), m in rounds.items():
         seconds[model, kind] = (again if model in models else one.seconds) + more * (m - 1)
         models.add(model)
-    return KernelWork(metrics, one.seconds, seconds, again, max(one.memory, many.memory))
+    counted, memory = counted_work(relevance), max(one.memory, many.memory)
+    return KernelWork(metrics, one.seconds, seconds, again, memory, counted=counted)

@@ -57,7 +57,7 @@ def profile(trial: Trial, metric: Metric, k: int, shown: Sequence[int]) -> Profi
         firsts=firsts(first, labels),
         selected=spread(every[first]) if len(every) else [],
         examples=[offered(top, labels, case) for case in shown],
-        work=_work(Relevance(metric, trial.workspace)),
+        work=counted_work(Relevance(metric, trial.workspace)),
     )
 
 
@@ -108,7 +108,8 @@ def spread(values: Tensor) -> list[float]:
     return [ordered[i * (len(ordered) - 1) // (MOST - 1)] for i in range(MOST)]
 
 
-def _work(relevance: Relevance) -> float:
+def counted_work(relevance: Relevance) -> float:
+    """How many operations one case takes, which is the same on every machine."""
     vectors = relevance.vectors
     cost = relevance.metric.preconditioner.cost(vectors, 1)
     return cost.flops + 2.0 * len(vectors) * vectors.width * (1 + cost.passes)

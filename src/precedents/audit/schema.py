@@ -16,7 +16,7 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 SECONDS = {"type": "number", "minimum": 0}
-ROWS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+BEHAVIOUR = {"type": ["string", "array"], "items": {"type": "array", "items": {"type": "number"}}}
 
 
 def checked(value: Any) -> None:
@@ -28,7 +28,7 @@ def checked_piece(name: Sequence[str], value: Any) -> None:
     """Refuses, by a ValueError or TypeError, what is no value of this piece of an audit's work."""
     kind, *of = name
     every, named = _schema()["properties"], _schema()["$defs"]
-    known = {"norms": named["lengths"], "agreement": every["agreement"], "behaviour": ROWS}
+    known = {"norms": named["lengths"], "agreement": every["agreement"], "behaviour": BEHAVIOUR}
     if kind == "outcome":
         metric, criterion = of
         _refuse({**value, "metric": metric, "criterion": criterion}, every["outcomes"]["items"], kind)
