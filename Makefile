@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BROWSER := $(VENV)/browser
 
-.PHONY: demo test lint docs bench newsgroups kills reproduction setup clean
+.PHONY: demo test lint docs pictures bench newsgroups kills reproduction setup clean
 
 demo: $(READY)
 	$(BIN)/precedents demo demo --force
@@ -22,6 +22,10 @@ lint: $(READY)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The pictures of pages that the documentation shows.
+pictures: setup
+	$(BIN)/python docs/pictures.py
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.environments
