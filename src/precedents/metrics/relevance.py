@@ -59,7 +59,9 @@ class Relevance:
     @cached_property
     def vectors(self) -> Vectors:
         """What the metric compares."""
-        return Vectors.of(self.workspace, self.metric.features, self._weighs)
+        weighs, recipe = self._weighs, self.metric.preconditioner
+        by_products = weighs and recipe.by_products(self.workspace)
+        return Vectors.of(self.workspace, self.metric.features, weighs, by_products)
 
     @property
     def _weighs(self) -> bool:
