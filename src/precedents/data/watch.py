@@ -8,6 +8,7 @@ spaced ones of a larger set; and torch's count of changes in place is, of any.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,7 @@ def row_numbers(parts: Sequence[Tensor]) -> Tensor:
     return total
 
 
+@lru_cache(maxsize=2)
 def _weights(count: int, place: int) -> Tensor:
     """Odd random numbers, the same each time."""
     draw = torch.Generator().manual_seed(SEED + place)
