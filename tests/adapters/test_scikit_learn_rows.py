@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import precedents as pr
 from precedents import Examples, Explainer, InputError
+from precedents.runtime.sparse import SparseRows
 
 KINDS = np.array(["barolo", "grignolino", "barbera"])
 TEXTS = ["wheat prices rise", "wheat harvest falls", "the match is lost", "a match is won", "prices of wheat"]
@@ -92,11 +93,12 @@ def test_every_container_gives_the_scores_of_the_array(held) -> None:
     equal(other.scores(held(x[:4])), Explainer(model, (x, y)).scores(x[:4]))
 
 
-def test_sparse_features_stay_sparse_until_a_batch_is_read(texts) -> None:
+def test_sparse_features_stay_sparse_when_a_batch_is_read(texts) -> None:
     source = Explainer(texts, (TEXTS, TOPICS)).relevance.workspace.train.source
-    assert sparse.issparse(source.matrix)
+    assert isinstance(source.matrix, SparseRows)
     for places in (range(1, 4), [4, 0], range(0, 5, 2)):
         rows = source.read(places)
+        assert isinstance(rows, SparseRows)
         assert rows.dtype == torch.double
         np.testing.assert_array_equal(rows, texts[:-1].transform(TEXTS).toarray()[list(places)])
 

@@ -123,7 +123,7 @@ class Sparse:
         return self.data.shape[0]
 
     def __getitem__(self, i: int) -> Any:
-        return self.data[[i]]
+        return self.data[i : i + 1]
 
     def first(self, count: int) -> Any:
         """A matrix of the first instances."""

@@ -187,5 +187,5 @@ def _linear(weight: Any, bias: Any) -> nn.Linear:
     rows, columns = weight.shape
     made = nn.utils.skip_init(nn.Linear, columns, rows, bias=bias is not None, dtype=torch.double)
     values = {"weight": weight} if bias is None else {"weight": weight, "bias": bias}
-    made.load_state_dict({name: torch.tensor(value, dtype=torch.double) for name, value in values.items()})
+    made.load_state_dict({name: torch.as_tensor(value) for name, value in values.items()})
     return made

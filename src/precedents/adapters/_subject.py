@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._find import adapter_of
@@ -16,6 +17,7 @@ from precedents.classifier.construction import Told, refuse_keywords
 from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
 from precedents.data.inputs import count, leaves
 from precedents.errors import InputError
+from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class Subject:
         )
         if labels is None:
             return self.predicted(unlabelled)
-        if not all(bool(leaf.isfinite().all()) for leaf in leaves(inputs)):
+        if not all(map(_finite, leaves(inputs))):
             self.predicted(unlabelled)  # names the cases whose loss is no number
         given = self.adapter.numbered([labels] if single else labels)
         found = unlabelled.relabelled(checked_labels(given, len(unlabelled), "cases"))
@@ -98,6 +100,11 @@ class Subject:
     def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
         """The subject with another classifier, and with another training set if that is given."""
         return replace(self, classifier=classifier, train=self.train if train is None else train)
+
+
+def _finite(leaf: Tensor) -> bool:
+    """Whether all numbers are; those of sparse rows were looked at when they were made."""
+    return isinstance(leaf, SparseRows) or bool(leaf.isfinite().all())
 
 
 def _checked_names(classes: Any, model: Classifier) -> list[str] | None:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from textwrap import shorten
 from typing import Any
 
@@ -35,6 +36,8 @@ from precedents.data.examples import Examples, Source
 from precedents.data.inputs import Inputs
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
+from precedents.runtime.budget import FLOAT64
+from precedents.runtime.sparse import SparseRows
 from precedents.seen import clipped
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
@@ -46,16 +49,25 @@ UNDERFLOW = -700.0  # logits of one-vs-rest for which scikit-learn's own probabi
 
 @dataclass(frozen=True, eq=False)
 class Transformed(Source):
-    """Transformed instances; sparse ones are made dense when they are read."""
+    """Transformed instances; sparse ones stay sparse."""
 
-    matrix: Any  # [n, d], an array or a sparse matrix
+    matrix: "SparseRows | np.ndarray[Any, Any]"  # [n, d]
     rows: Container  # what they were made from
+
+    @cached_property
+    def largest(self) -> tuple[int, int]:
+        """Of sparse rows two of about mean length: they are read many at a time."""
+        if not isinstance(self.matrix, SparseRows):
+            return super().largest
+        counts = np.diff(self.matrix.rows.indptr)
+        first, *more = np.argsort(np.abs(counts - counts.mean()), kind="stable")[:2].tolist()
+        return first, (more or [first])[0]
 
     def read(self, indices: Sequence[int]) -> Tensor:
         """In float64."""
         straight = isinstance(indices, range) and indices.step == 1
         found = self.matrix[indices.start : indices.stop] if straight else self.matrix[list(indices)]  # type: ignore[attr-defined]
-        return torch.from_numpy(np.array(found.toarray() if is_sparse(found) else found, dtype=np.float64))
+        return found if isinstance(found, SparseRows) else torch.from_numpy(np.array(found, dtype=np.float64))
 
 
 class ScikitLearn(Adapter):
@@ -75,6 +87,7 @@ class ScikitLearn(Adapter):
         self.classes = [str(label) for label in self.labels]
         self.name = type(last).__name__
         self.render = self.rendered
+        self.sparse: bool | None = None  # whether rows are held sparse, as those of the first set are
 
     @property
     def title(self) -> str:
@@ -96,6 +109,7 @@ class ScikitLearn(Adapter):
     def examples(self, data: Any, what: str) -> Examples:
         """From a pair (X, y), as the estimator's own `fit` takes it."""
         if isinstance(data, Examples):
+            self.sparse = isinstance(data.first, SparseRows)
             return data
         if not (isinstance(data, (tuple, list)) and len(data) == 2):
             raise InputError(
@@ -106,16 +120,18 @@ class ScikitLearn(Adapter):
             raise InputError(
                 f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row."
             )
-        source = self._transformed(rows, what)
+        source = self._transformed(rows, what, self.sparse)
+        self.sparse = isinstance(source.matrix, SparseRows)
         self._check(source, what)
-        given, said = shared(data[0]), shared(data[1])
+        given, said = _watched(data[0]), shared(data[1])
         watch = None if given is None or not len(given) else Watch.of(what, given, said, direct=False)
         return Examples(source, labels, rows, watch)
 
     def cases(self, x: Any, train: Examples) -> tuple[Tensor, bool]:
         """One row, text or dict, or several of them."""
         rows, single = self._cases(x, train)
-        return self._transformed(rows, "cases").read(range(len(rows))), single
+        sparse = isinstance(train.first, SparseRows)
+        return self._transformed(rows, "cases", sparse).read(range(len(rows))), single
 
     def originals(self, x: Any, train: Examples) -> Container:
         """The same as they were given."""
@@ -139,7 +155,10 @@ class ScikitLearn(Adapter):
                 f"The labels of the {what} have the shape {given.shape}. Pass one label per row: a vector."
             )
         places = {name: place for place, name in enumerate(self.labels)}
-        found = [places.get(label) if isinstance(label, Hashable) else None for label in given.tolist()]
+        try:
+            found = list(map(places.get, given.tolist()))
+        except TypeError:  # not all can be keys
+            found = [places.get(label) if isinstance(label, Hashable) else None for label in given]
         if None in found:
             i = found.index(None)
             raise InputError(
@@ -152,12 +171,14 @@ class ScikitLearn(Adapter):
         """A text as it is, anything else as values by column; of sparse rows those that are not zero."""
         if isinstance(instance, (str, Mapping)):
             return instance
-        if is_sparse(instance):
-            row, names = instance.tocoo(), _known(self.columns, instance.shape[1])
-            return {names[column]: value for column, value in zip(row.col, row.data.tolist(), strict=True)}
+        if is_sparse(instance) or isinstance(instance, SparseRows):
+            fed = isinstance(instance, SparseRows)
+            row = instance.rows if fed else instance.tocsr()
+            name = _name(self.features if fed else self.columns, row.shape[1])
+            return {name(i): value for i, value in zip(row.indices.tolist(), row.data.tolist(), strict=True)}
         values = np.asarray(instance)
-        names = _known(self.features if isinstance(instance, Tensor) else self.columns, len(values))
-        return dict(zip(names, values.tolist(), strict=True))
+        name = _name(self.features if isinstance(instance, Tensor) else self.columns, len(values))
+        return {name(i): value for i, value in enumerate(values.tolist())}
 
     def _rows(self, x: Any, what: str) -> Container:
         """With the names of the columns, where the model knows them and an array does not."""
@@ -173,15 +194,15 @@ class ScikitLearn(Adapter):
             return train.source.rows.cases(x)
         return self._rows(x, "cases"), False
 
-    def _transformed(self, rows: Container, what: str) -> Transformed:
-        """What the last step of the pipeline receives."""
+    def _transformed(self, rows: Container, what: str, sparse: bool | None) -> Transformed:
+        """What the last step of the pipeline receives; sparse or not as said, or else as it is smaller."""
         matrix = self._fed(rows.data, what)
         if matrix.shape[0] != len(rows):
             raise InputError(
                 f"The {self.title} makes {matrix.shape[0]} rows of the {len(rows)} of the {what}. "
                 "A vectorizer takes one column of texts, as frame['text'], not a whole frame."
             )
-        return Transformed(matrix, rows)
+        return Transformed(_held(matrix, sparse), rows)
 
     def _fed(self, x: Any, what: str) -> Any:
         from sklearn.utils import check_array
@@ -211,8 +232,9 @@ class ScikitLearn(Adapter):
         with self._taking(what):
             expected = np.asarray(self.model.predict_proba(source.rows.first(count)))
         inputs, alone = source.read(range(count)), self._fed(source.rows.first(1), what)
-        off = (Transformed(alone, source.rows).read(range(1)) - inputs[:1]).abs()
-        if (off > 1e-4 * inputs[:1].abs() + 1e-6 * inputs[:1].abs().max()).any():
+        first = inputs[:1].to_dense()
+        off = (torch.from_numpy(_array(alone).astype(np.float64)) - first).abs()
+        if (off > 1e-4 * first.abs() + 1e-6 * first.abs().max()).any():
             raise InputError(
                 "The pipeline gives a row other features alone than among others, so that a case has none of "
                 "its own. Use transformers that learn in fit and apply it in transform, as StandardScaler does."
@@ -226,6 +248,23 @@ class ScikitLearn(Adapter):
                 f"The probabilities of {self.title}.predict_proba are not those that its parameters say: they "
                 f"differ by {float(off.max()):.1e}. Pass an estimator of scikit-learn as it was fitted."
             )
+
+
+def _held(matrix: Any, sparse: bool | None) -> "SparseRows | np.ndarray[Any, Any]":
+    """Sparse rows or an array, as said; not said, a sparse matrix stays one if that takes fewer bytes."""
+    if sparse is None:
+        index = 0 if not is_sparse(matrix) else matrix.indices.itemsize
+        sparse = is_sparse(matrix) and (FLOAT64 + index) * matrix.nnz < FLOAT64 * prod(matrix.shape)
+    return SparseRows.of(matrix) if sparse else _array(matrix)
+
+
+def _watched(x: Any) -> Tensor | None:
+    """A tensor over the memory of a user's array or compressed rows; none of anything else."""
+    return SparseRows(x) if is_sparse(x) and x.format == "csr" and x.dtype.kind in "iuf" else shared(x)
+
+
+def _array(matrix: Any) -> "np.ndarray[Any, Any]":
+    return matrix.toarray() if is_sparse(matrix) else np.asarray(matrix)
 
 
 def _opened(model: Any) -> tuple[list[Any], Any]:
@@ -248,9 +287,9 @@ def _names(given: Callable[[], Any]) -> list[str] | None:
         return None
 
 
-def _known(names: Sequence[str] | None, width: int) -> Sequence[str]:
-    """The names, or numbers in their place."""
-    return names if names is not None and len(names) == width else [f"x{i}" for i in range(width)]
+def _name(names: Sequence[str] | None, width: int) -> Callable[[int], str]:
+    """The name of a column, or its number."""
+    return names.__getitem__ if names is not None and len(names) == width else "x{}".format
 
 
 scikit_learn = ScikitLearn

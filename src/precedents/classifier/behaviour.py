@@ -12,6 +12,7 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples
+from precedents.runtime.sparse import SparseRows
 
 COLUMNS = 8  # numbers that are kept of an instance
 SEED = 5
@@ -46,7 +47,7 @@ def logits(model: Classifier, examples: Examples) -> Tensor:
 
 def sketched(rows: Tensor) -> Tensor:
     """Rows [b, d] as they are if they are short, or else as their products with a few random directions."""
-    rows = rows.double().cpu().nan_to_num(0.0, 0.0, 0.0)
+    rows = rows.double() if isinstance(rows, SparseRows) else rows.double().cpu().nan_to_num(0.0, 0.0, 0.0)
     d = rows.shape[1]
     if d <= COLUMNS:
         return rows

@@ -29,6 +29,7 @@ from precedents.runtime.budget import FLOAT64, Budget
 from precedents.runtime.cache import Cache
 from precedents.runtime.door import door
 from precedents.runtime.guards import Work, random_state_kept
+from precedents.runtime.sparse import SparseRows
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
 
@@ -151,6 +152,8 @@ class Classifier:
         """The inputs as vectors [b, d]: flattened, or as `vectorise` says."""
         if self.vectorise is not None:
             return self._vectorised(inputs, self.vectorise)
+        if isinstance(inputs, SparseRows):
+            return inputs.double()
         if any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in self.module.modules()):
             raise NotApplicable(
                 "The inputs are token numbers, which are no vectors. Say how to count them: "

@@ -20,6 +20,7 @@ from precedents.data.labels import REGRESSION
 from precedents.errors import InputError, KeywordError
 from precedents.runtime.budget import COUNTED, Budget
 from precedents.runtime.guards import random_state_kept
+from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type, first_line
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Construction:
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
         with random_state_kept():
             output, singles = returned(module, sample), [alone(sample, i) for i in range(b)]
-            bytes_ = sum(leaf.numel() * leaf.element_size() for leaf in leaves(sample))
+            bytes_ = sum(x.held if isinstance(x, SparseRows) else x.nbytes for x in leaves(sample))
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
             again, trace = traced(module, partial(outputs.of, module, sample))

@@ -10,7 +10,9 @@ from precedents.classifier.classifier import Classifier
 from precedents.curvature.going_on import batches_left
 from precedents.curvature.gram import BLOCK_ROWS, mirrored
 from precedents.data.examples import Examples
-from precedents.gradients.gradients import curvature_rows
+from precedents.gradients.gradients import curvature_rows, planned
+from precedents.gradients.rows import Rows, joined_factors
+from precedents.runtime.progress import tracked
 
 
 def fisher_matrix(model: Classifier, train: Examples) -> Tensor:
@@ -38,6 +40,16 @@ def fisher_factor(model: Classifier, train: Examples) -> Tensor:
 
     _gather(model, train, Gathered({"factor": factor, "filled": filled}, add))
     return factor
+
+
+def fisher_rows(model: Classifier, train: Examples) -> Rows:
+    """The same rows as their factors, without forming what is sparse."""
+    plan = planned(model)
+    batches = tracked(range(0, len(train), plan.size), "Gauss-Newton")
+    parts = [train.take(range(start, min(start + plan.size, len(train)))) for start in batches]
+    blocks = [rows.doubled() for part in parts for rows in plan.pulled_back(part, model.loss.roots, None)]
+    matrix, scale = (torch.cat([getattr(rows, name) for rows in blocks]) for name in ("matrix", "scale"))
+    return Rows(matrix, scale, joined_factors([rows.factors for rows in blocks]))
 
 
 @dataclass(frozen=True, eq=False)

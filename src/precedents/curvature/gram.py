@@ -11,6 +11,7 @@ from precedents.data.examples import Examples
 from precedents.gradients.gradients import loss_gradients
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.checkpoint import InPlace
+from precedents.runtime.sparse import SparseRows
 
 BLOCK_ROWS = 1024  # or columns, of a product at a time
 
@@ -23,6 +24,8 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
     """
     n, p = len(train), model.size
     model.budget.required(2 * FLOAT64 * n * n, f"The Gram matrix of {n} instances", "Use fewer instances.")
+    if isinstance(model.sample, SparseRows):
+        return _by_factors(model, train)
     width = max(1, min(p, _room(model, n) // (model.itemsize * n + 2 * FLOAT64 * min(n, BLOCK_ROWS))))
     gram = torch.zeros(n, n, dtype=torch.double)
     steps = [(first, start) for first in range(0, p, width) for start in range(0, n, BLOCK_ROWS)]
@@ -33,6 +36,19 @@ def gradient_gram(model: Classifier, train: Examples) -> Tensor:
             taken, rows = first, _gradients(model, train, slice(first, min(first + width, p)))
         assert rows is not None
         _add_lower(gram, *rows, start)
+    return mirrored(gram)
+
+
+def _by_factors(model: Classifier, train: Examples) -> Tensor:
+    """The same of gradients that are held as their factors, which take little where these are sparse."""
+    n = len(train)
+    gram = torch.zeros(n, n, dtype=torch.double)
+    blocks = [loss_gradients(model, batch).doubled() for batch in train.batches(BLOCK_ROWS)]
+    steps = range(len(blocks))
+    for i in going_on(steps, "Gram matrix of sparse rows", (model, train), InPlace({"gram": gram})):
+        for j in range(i + 1):
+            below, start = i * BLOCK_ROWS, j * BLOCK_ROWS
+            gram[below : below + BLOCK_ROWS, start : start + BLOCK_ROWS] = blocks[i].products(blocks[j])
     return mirrored(gram)
 
 

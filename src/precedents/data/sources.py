@@ -8,6 +8,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
@@ -16,6 +17,7 @@ from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, 
 from precedents.data.labels import ItemForm, checked_labels, class_number, numbers
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard, random_state_kept
+from precedents.runtime.sparse import SparseRows
 from precedents.runtime.users_code import users
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
@@ -77,7 +79,11 @@ def _marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:
 
 
 def _bytes(leaf: Tensor) -> Any:
-    """The bytes of each instance as a row of an array."""
+    """The bytes of each instance as a row of an array; of sparse rows those of their numbers and places."""
+    if isinstance(leaf, SparseRows):
+        rows = leaf.rows
+        parts = (np.split(x, rows.indptr[1:-1]) for x in (rows.indices.astype(np.int64), rows.data))
+        return [place.tobytes() + value.tobytes() for place, value in zip(*parts, strict=True)]
     leaf = leaf.detach().cpu().contiguous()
     return leaf.reshape(len(leaf), leaf[0].numel()).view(torch.uint8).numpy()
 

@@ -8,6 +8,7 @@ spaced ones of a larger set; and torch's count of changes in place is, of any.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from precedents.data.inputs import Inputs, leaves, tensors
 from precedents.errors import StaleError
+from precedents.runtime.sparse import SparseRows
 
 QUICK = 2**24  # bytes that are compared before an answer
 FIRST = 2**28  # bytes that are read at first; of a larger set evenly spaced rows, and others when they are read
@@ -92,7 +94,8 @@ class Watch:
 
     @property
     def _row_bytes(self) -> int:
-        return max(1, sum(leaf.numel() * leaf.element_size() for leaf in self.leaves) // len(self.rows))
+        sizes = (x.held if isinstance(x, SparseRows) else x.numel() * x.element_size() for x in self.leaves)
+        return max(1, sum(sizes) // len(self.rows))
 
     def _changed(self, kind: str, places: list[int]) -> StaleError:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
@@ -121,14 +124,30 @@ def row_numbers(parts: Sequence[Tensor]) -> Tensor:
     """A number for each row [b] of tensors [b, ...], int64, which differs when a value of the row does."""
     total: Tensor | None = None
     for place, leaf in enumerate(parts):
-        row = leaf.detach().reshape(len(leaf), -1)
-        words = _words(row) if row.shape[1] else torch.zeros(len(leaf), 1, dtype=torch.long)
-        draw = torch.Generator().manual_seed(SEED + place)
-        weights = torch.randint(-(2**62), 2**62, (words.shape[1],), generator=draw) * 2 + 1
-        own = (words * weights).sum(dim=1)
+        if isinstance(leaf, SparseRows):
+            own = _sparse_numbers(leaf)
+        else:
+            row = leaf.detach().reshape(len(leaf), -1)
+            words = _words(row) if row.shape[1] else torch.zeros(len(leaf), 1, dtype=torch.long)
+            own = (words * _weights(words.shape[1], place)).sum(dim=1)
         total = own if total is None else total * 31 + own
     assert total is not None
     return total
+
+
+@lru_cache(maxsize=2)
+def _weights(count: int, place: int) -> Tensor:
+    """Odd random numbers, the same each time."""
+    draw = torch.Generator().manual_seed(SEED + place)
+    return torch.randint(-(2**62), 2**62, (count,), generator=draw) * 2 + 1
+
+
+def _sparse_numbers(leaf: SparseRows) -> Tensor:
+    """The same sums over the numbers that are held."""
+    rows = leaf.rows
+    words = _words(torch.from_numpy(rows.data)[:, None])[:, 0].numpy()
+    held = type(rows)((words, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+    return torch.from_numpy(held @ _weights(rows.shape[1], 0).numpy())
 
 
 def _words(row: Tensor) -> Tensor:

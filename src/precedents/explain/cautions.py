@@ -19,6 +19,7 @@ from torch import Tensor
 from precedents.adapters._subject import Subject
 from precedents.data.inputs import Inputs, bare, leaves, mapped
 from precedents.metrics.relevance import Ranked
+from precedents.runtime.sparse import SparseRows
 
 ANOTHER, HUB, NORM, DUPLICATE = "another class", "hub", "outlying norm", "duplicate of the case"
 ZERO, UNRANKED = "zero vector", "not ranked"
@@ -121,6 +122,10 @@ def _quantile(ordered: Tensor, share: float) -> float:
 
 def equal(asked: Inputs, offered: Inputs) -> Tensor:
     """Which precedents [m, k] have the inputs of their case; padding is no part of an instance."""
+    if isinstance(asked, SparseRows) and isinstance(offered, SparseRows):
+        m, k = offered.shape[:2]
+        cases = asked.rows[torch.arange(m).repeat_interleave(k).numpy()]
+        return torch.from_numpy((cases != offered.rows).getnnz(axis=1) == 0).reshape(m, k)
     if isinstance(asked, Tensor) and isinstance(offered, Tensor):
         return (asked.to(offered)[:, None] == offered).flatten(2).all(dim=2)
     m, k = next(leaves(offered)).shape[:2]

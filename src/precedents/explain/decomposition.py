@@ -12,6 +12,7 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
+from precedents.runtime.sparse import SparseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,18 @@ def decomposed(model: Classifier, cases: Batch, train: Batch, places: Tensor) ->
         return None
     case_r, case_h = _units(model, cases)
     train_r, train_h = _units(model, train)
-    return Decomposition((case_r @ train_r.T).gather(1, places), (case_h @ train_h.T).gather(1, places))
+    if isinstance(case_h, SparseRows) and isinstance(train_h, SparseRows):
+        cosines = _cosines(case_h, train_h, *_trained(model))
+    else:
+        cosines = case_h @ train_h.T
+    return Decomposition((case_r @ train_r.T).gather(1, places), cosines.gather(1, places))
+
+
+def _cosines(case: SparseRows, train: SparseRows, weight: bool, bias: bool) -> Tensor:
+    """Of sparse features [m, n], with an entry 1 for the bias."""
+    case_sq, train_sq = (weight * rows.squares() + bias for rows in (case, train))
+    lengths = case_sq.sqrt()[:, None] * train_sq.sqrt()
+    return torch.where(lengths > 0, (weight * (case @ train.T) + bias) / lengths, 0.0)
 
 
 def _trained(model: Classifier) -> tuple[bool, bool]:
@@ -48,17 +60,20 @@ def _trained(model: Classifier) -> tuple[bool, bool]:
 
 
 def _units(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Residuals [n, c] and features [n, d], each of length one."""
+    """Residuals [n, c] and features [n, d], each of length one; sparse features as they are."""
     weight, bias = _trained(model)
     first = 1 if model.outputs.form != "logits" else 0  # one output for two classes is the second logit
-    rs, hs = [], []
+    rs, hs = list[Tensor](), list[Tensor]()
     for start in range(0, len(batch.labels), model.at_once):
         piece = batch.between(start, start + model.at_once)
         features, logits = model.head_input(piece)
         one = torch.ones(len(features), 1, dtype=torch.double)
         residuals = model.loss.residuals(logits, piece.labels)
         rs.append(_unit(residuals[:, first:]))
-        hs.append(_unit(torch.cat([features] * weight + [one] * bias, dim=1)))
+        if isinstance(features, SparseRows):
+            hs.append(features)
+        else:
+            hs.append(_unit(torch.cat([features] * weight + [one] * bias, dim=1)))
     return torch.cat(rs), torch.cat(hs)
 
 

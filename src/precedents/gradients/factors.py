@@ -15,6 +15,7 @@ from torch.nn.functional import embedding_bag
 
 from precedents.errors import InputError
 from precedents.runtime.buffers import BUFFERS
+from precedents.runtime.sparse import SparseRows
 
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
 LARGE_NUMBERS = 2**16  # of a gradient from which on it is faster to form it in its place than to copy it
@@ -99,14 +100,20 @@ class Outer:
 
     @property
     def is_cheaper(self) -> bool:
-        """By counting: t t (o + i) against o i multiplications for each pair of instances, and the forming."""
+        """By counting: t t (o + i) against o i multiplications for each pair of instances, and the forming.
+
+        Sparse factors always are.
+        """
+        if isinstance(self.right, SparseRows):
+            return True
         t, o, i = self.left.shape[1], self.left.shape[2], self.right.shape[2]
         return t * t * (o + i) + OVERHEAD < FORMING * o * i
 
     @property
     def stored(self) -> int:
         """T (o + i) numbers: both factors at each position."""
-        return self.left.shape[1] * (self.left.shape[2] + self.right.shape[2])
+        width = self.right.stored if isinstance(self.right, SparseRows) else self.right.shape[2]
+        return self.left.shape[1] * (self.left.shape[2] + width)
 
     def formed(self) -> Tensor:
         """The sums of outer products."""

@@ -17,7 +17,8 @@ from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
 from precedents.gradients.recording import Recording
 from precedents.gradients.rows import Rows
-from precedents.runtime.budget import MOST
+from precedents.runtime.budget import MANY, MOST
+from precedents.runtime.sparse import SparseRows
 
 PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
 LEAST_INSTANCES = 32  # in one pass, however large they are
@@ -47,7 +48,8 @@ class Plan:
 
     @cached_property
     def _in_cache(self) -> int:
-        return max(LEAST_INSTANCES, min(MOST, int(PASS_NUMBERS / max(self.in_cache, 1))))
+        most = MANY if isinstance(self.model.sample, SparseRows) else MOST
+        return max(LEAST_INSTANCES, min(most, int(PASS_NUMBERS / max(self.in_cache, 1))))
 
     @property
     def _bytes(self) -> int:

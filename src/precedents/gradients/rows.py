@@ -11,6 +11,7 @@ from torch import Tensor
 
 from precedents.gradients.factors import Factored
 from precedents.runtime.buffers import BUFFERS
+from precedents.runtime.sparse import SparseRows
 
 CHUNK_NUMBERS = 4096  # squares are summed in the rows' precision up to this length, and in float64 beyond
 
@@ -21,7 +22,7 @@ Factors = tuple[tuple[slice, Factored], ...]
 class Rows:
     """b vectors of length d."""
 
-    matrix: Tensor  # [b, f], the columns that are formed
+    matrix: Tensor  # [b, f], the columns that are formed; sparse, if vectors are
     scale: Tensor  # [b], float64
     factors: Factors = ()  # columns that are not formed, by their place
 
@@ -43,7 +44,8 @@ class Rows:
     @property
     def stored(self) -> int:
         """How many numbers of a vector are stored."""
-        return self.matrix.shape[1] + sum(factor.stored for _, factor in self.factors)
+        own = self.matrix.stored if isinstance(self.matrix, SparseRows) else self.matrix.shape[1]
+        return own + sum(factor.stored for _, factor in self.factors)
 
     def between(self, start: int, stop: int) -> "Rows":
         """Some of the vectors."""
@@ -59,6 +61,8 @@ class Rows:
 
     def squares(self) -> Tensor:
         """The squared lengths of the vectors [b], in float64."""
+        if isinstance(self.matrix, SparseRows):
+            return self.matrix.squares().double() * self.scale.square()
         whole = self.matrix.shape[1] // CHUNK_NUMBERS * CHUNK_NUMBERS
         chunks = self.matrix[:, :whole].unflatten(1, (-1, CHUNK_NUMBERS)) if whole else self.matrix[:, None, :0]
         lengths = torch.linalg.vector_norm(chunks, dim=2).double().square().sum(dim=1)
@@ -98,11 +102,14 @@ def joined(blocks: Iterable[tuple[range, Rows]], n: int) -> Rows:
     """Blocks of n rows in all, with their places, as one; the memory of each is free once it is copied."""
     matrix, scales, factors = torch.empty(0, 0), list[Tensor](), list[Factors]()
     for places, block in blocks:
+        sparse = isinstance(block.matrix, SparseRows)
         if len(block) == n:
             matrix = block.matrix
         elif not scales:
-            matrix = BUFFERS.empty((n, block.matrix.shape[1]), block.matrix.dtype)
-        if len(block) < n:
+            matrix = block.matrix if sparse else BUFFERS.empty((n, block.matrix.shape[1]), block.matrix.dtype)
+        elif sparse:
+            matrix = torch.cat([matrix, block.matrix])
+        if len(block) < n and not sparse:
             matrix[places.start : places.stop] = block.matrix
         scales.append(block.scale)
         factors.append(block.factors)

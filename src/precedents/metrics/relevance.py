@@ -18,7 +18,7 @@ from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
 from precedents.metrics.similarities.cosine import cosine
 from precedents.metrics.vectors import ROWS, SQUARES, Features, Question, Vectors
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import COUNTED, FLOAT64
+from precedents.runtime.budget import COUNTED, FLOAT64, MOST
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost, Estimate, bandwidth, elapsed, speed, timed
 from precedents.runtime.door import door
@@ -59,7 +59,9 @@ class Relevance:
     @cached_property
     def vectors(self) -> Vectors:
         """What the metric compares."""
-        return Vectors.of(self.workspace, self.metric.features, self._weighs)
+        weighs, recipe = self._weighs, self.metric.preconditioner
+        by_products = weighs and recipe.by_products(self.workspace)
+        return Vectors.of(self.workspace, self.metric.features, weighs, by_products)
 
     @property
     def _weighs(self) -> bool:
@@ -222,7 +224,7 @@ class Relevance:
             seconds, rows = timed(partial(_rows, features, model, few))
             spent, best, last = spent + seconds, min(best, seconds / size), size
             allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
-            most = min(self.vectors.at_once, len(train))
+            most = min(self.vectors.at_once, len(train), MOST)
             sizes = (each for each in (min(4 * size, most), min(2 * size, most)) if each > size)
             size = next((each for each in sizes if spent + each * best <= allowed), 0)
             few = train.take(range(size)) if size else few

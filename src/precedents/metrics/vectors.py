@@ -16,10 +16,11 @@ from precedents.gradients.gradients import pass_bytes, row_size
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import FLOAT64, MOST
+from precedents.runtime.budget import FLOAT64, MANY, MOST
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked
+from precedents.runtime.sparse import SparseRows
 
 T = TypeVar("T")
 
@@ -59,12 +60,15 @@ class Vectors:
     row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
     weighed: bool = False  # whether they are compared under a matrix: then they are formed, in float64
     case_bytes: int = 0  # what is held of a case's vector while it is compared
+    by_products: bool = False  # whether none is formed although they are weighed
 
     @classmethod
-    def of(cls, workspace: Workspace, features: Features, weighed: bool = False) -> "Vectors":
+    def of(
+        cls, workspace: Workspace, features: Features, weighed: bool = False, by_products: bool = False
+    ) -> "Vectors":
         """Looks at one instance; features that have no meaning for the model fail here.
 
-        `weighed` says that the vectors are compared under a matrix.
+        `weighed` says that the vectors are compared under a matrix, `by_products` that this needs none formed.
         """
 
         def made() -> tuple[int, int, int, int]:
@@ -75,7 +79,8 @@ class Vectors:
             return row.width, row.matrix.element_size(), row.stored, row.stored
 
         width, itemsize, stored, case = workspace.cache.once(SIZE.at(features), made)
-        return cls(workspace, features, width, itemsize, itemsize * stored, weighed, itemsize * case)
+        sizes = width, itemsize, itemsize * stored
+        return cls(workspace, features, *sizes, weighed, itemsize * case, by_products)
 
     def __len__(self) -> int:
         """How many training instances there are."""
@@ -114,13 +119,15 @@ class Vectors:
 
         whole = not room and slot not in workspace.cache
         blocks = rest(None) if whole else workspace.cache.blocks(slot, rest, fits)
-        return _pieces(blocks, self._weighed) if self.weighed else blocks
+        return _pieces(blocks, self._weighed) if self._forms else blocks
 
     @cached_property
     def at_once(self) -> int:
         """How many rows are made at once."""
-        budget = self.workspace.subject.classifier.budget
-        return budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
+        model, stored = self.workspace.subject.classifier, self.row_bytes // self.itemsize
+        if isinstance(model.sample, SparseRows):  # of which nothing is formed
+            return model.budget.rows(stored, self.itemsize, stored, MANY)
+        return model.budget.rows(self.width, self.itemsize, stored)
 
     @property
     def _weighed(self) -> int:
@@ -129,10 +136,15 @@ class Vectors:
         slot = WEIGHED_ROWS.at(self.features)
         return self.workspace.once(slot, lambda: max(1, min(MOST, budget.bytes // (8 * self._formed))))
 
+    @property
+    def _forms(self) -> bool:
+        """Whether vectors are formed to be compared."""
+        return self.weighed and not self.by_products
+
     @cached_property
     def _formed(self) -> int:
         """Bytes of a vector while it is compared: as it is stored, or formed and weighed."""
-        return WEIGHED * FLOAT64 * self.width if self.weighed else self.row_bytes
+        return WEIGHED * FLOAT64 * self.width if self._forms else self.row_bytes
 
     @cached_property
     def least(self) -> int:
@@ -149,7 +161,7 @@ class Vectors:
 
     def used(self, m: int) -> int:
         """Bytes that comparing m cases holds at once, without what is kept."""
-        budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self.at_once
+        budget, rows = self.workspace.subject.classifier.budget, self._weighed if self._forms else self.at_once
         passing = max(self._pass, min(rows * self._pass, budget.bytes // 8))
         return (min(m, self._group) + 2 * rows) * self._formed + passing
 

@@ -21,7 +21,8 @@ BLOCK = 48 * 2**20  # bytes of a block of features
 ENOUGH = 128  # rows of a block that make a matrix product fast
 FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
-MOST = 1536  # rows of a block, and instances of a pass
+MOST = 1536  # rows of a block, and instances of a pass,
+MANY = 8192  # where they are sparse
 COUNTED = 2**20  # bytes from which on what is held is counted
 CONSTANT = 96 * 2**20  # bytes that may be used beside a budget: Python's objects, workspaces of the libraries
 GROUP = Path("/sys/fs/cgroup")  # where Linux says what a container may use
@@ -75,15 +76,15 @@ class Budget:
         """What may be used now."""
         return max(0, self.given - self.held.bytes) if self.given is not None else available() // 2
 
-    def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None) -> int:
-        """How many rows of this width, of numbers of this many bytes, make a block.
+    def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None, most: int = MOST) -> int:
+        """How many rows of this width, of numbers of this many bytes, make a block: `most` at most.
 
         `stored` is how many numbers of a row are stored, if that is another count: the rest may yet be formed.
         """
         row = itemsize * max(1, width)
         block = BLOCK // (itemsize * max(1, width if stored is None else stored))
         enough = min(ENOUGH, max(FEW, BULK // row))
-        return max(1, min(MOST, max(enough, block), self.bytes // (8 * row)))
+        return max(1, min(most, max(enough, block), self.bytes // (8 * row)))
 
     def kept(self, streamed: bool) -> int:
         """Bytes of features that are kept for the next question: few of a streamed set without a budget."""

@@ -9,7 +9,10 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
+import torch
 from torch import Tensor
+
+from precedents.runtime.sparse import SparseRows, joined_parts, parts
 
 PLACES = (
     "precedents.gradients.",
@@ -28,6 +31,9 @@ def written(value: Any, known: Mapping[int, str], tensors: dict[str, Tensor]) ->
         return {"known": known[id(value)]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, SparseRows):
+        held, said = parts(value)
+        return {"sparse": said, "parts": {name: _tensor(each, tensors) for name, each in held.items()}}
     if isinstance(value, Tensor) and value.device.type == "cpu":
         return _tensor(value, tensors)
     if isinstance(value, (tuple, list)):
@@ -36,8 +42,8 @@ def written(value: Any, known: Mapping[int, str], tensors: dict[str, Tensor]) ->
         return {type(value).__name__: [value.start, value.stop, value.step]}
     kind = type(value)
     if is_dataclass(value) and kind.__module__.startswith(PLACES):
-        parts = {field.name: written(getattr(value, field.name), known, tensors) for field in fields(value)}
-        return {"class": [kind.__module__, kind.__name__], "fields": parts}
+        own = {field.name: written(getattr(value, field.name), known, tensors) for field in fields(value)}
+        return {"class": [kind.__module__, kind.__name__], "fields": own}
     raise UnwritableError(kind.__name__)
 
 
@@ -49,10 +55,13 @@ def read(nest: Any, known: Mapping[str, Any], tensor: Callable[[str], Tensor]) -
     if kind == "known":
         return known[content]
     if kind == "tensor":
-        return tensor(content).permute(nest["order"])
+        found = tensor(content)
+        return (found.reshape(nest["shape"]) if "shape" in nest else found).permute(nest["order"])
+    if kind == "sparse":
+        return joined_parts({name: read(part, known, tensor) for name, part in nest["parts"].items()}, content)
     if kind in ("tuple", "list"):
-        parts = (read(part, known, tensor) for part in content)
-        return tuple(parts) if kind == "tuple" else list(parts)
+        every = (read(part, known, tensor) for part in content)
+        return tuple(every) if kind == "tuple" else list(every)
     if kind in ("range", "slice"):
         return {"range": range, "slice": slice}[kind](*content)
     if kind == "class":
@@ -61,17 +70,25 @@ def read(nest: Any, known: Mapping[str, Any], tensor: Callable[[str], Tensor]) -
 
 
 def _tensor(value: Tensor, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Its axes go from the widest step to the narrowest; what shares memory with another is copied."""
+    """Its axes go from the widest step to the narrowest; what shares memory with another is copied.
+
+    The same numbers are written once: of a Linear what came back is the gradient of the bias, and a factor of
+    that of the weight.
+    """
     steps = value.stride()
     axes = sorted(range(value.ndim), key=lambda axis: (-steps[axis], axis))
     laid = value.detach().permute(axes)
     if not laid.is_contiguous():
         axes, laid = list(range(value.ndim)), value.detach().contiguous()
+    order = [axes.index(axis) for axis in range(value.ndim)]
+    for name, other in tensors.items():
+        if other.dtype == laid.dtype and torch.equal(other.reshape(-1), laid.reshape(-1)):
+            return {"tensor": name, "shape": list(laid.shape), "order": order}
     if any(laid.untyped_storage().data_ptr() == t.untyped_storage().data_ptr() for t in tensors.values()):
         laid = laid.clone()
     name = str(len(tensors))
     tensors[name] = laid
-    return {"tensor": name, "order": [axes.index(axis) for axis in range(value.ndim)]}
+    return {"tensor": name, "order": order}
 
 
 def _class(module: str, name: str) -> Any:

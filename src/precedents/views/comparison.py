@@ -67,12 +67,24 @@ def spread_of(train: "Examples", render: Render | None) -> dict[str, float]:
 
 def spreads(rows: Iterable[Shown]) -> dict[str, float]:
     """The standard deviations of the numbers of some table rows, by column."""
-    found: dict[str, list[float]] = {}
+    places: dict[str, int] = {}
+    columns: list[int] = []
+    values: list[float] = []
     for row in rows:
         for name, value in row.items() if isinstance(row, Mapping) else ():
             if is_number(value):
-                found.setdefault(str(name), []).append(float(value))
-    return {name: float(np.std(values)) for name, values in found.items()}
+                columns.append(places.setdefault(str(name), len(places)))
+                values.append(float(value))
+    return dict(zip(places, _deviations(columns, values), strict=True)) if values else {}
+
+
+def _deviations(columns: Sequence[int], values: Sequence[float]) -> list[float]:
+    """The standard deviation of the values of each column."""
+    column, value = np.array(columns), np.array(values)
+    counts = np.bincount(column)
+    apart = value - (np.bincount(column, value) / counts)[column]
+    found: list[float] = np.sqrt(np.bincount(column, apart**2) / counts).tolist()
+    return found
 
 
 def line(instance: Shown, case: Shown, spread: Mapping[str, float]) -> str | None:

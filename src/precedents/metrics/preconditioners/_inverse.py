@@ -108,6 +108,10 @@ class Preconditioner(ABC):
         """What needs so much memory, or nothing for the metric, and what to do where there is less."""
         return REFUSAL
 
+    def by_products(self, workspace: Workspace) -> bool:  # noqa: ARG002
+        """Whether inner products of the vectors do for it, so that none is formed."""
+        return False
+
     def settled(self, workspace: Workspace) -> "Preconditioner":  # noqa: ARG002
         """One recipe for all that come to the same M here; the recipe itself, unless it knows others."""
         return self

@@ -7,11 +7,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from precedents.curvature.gauss_newton import fisher_factor, fisher_matrix
+from precedents.curvature.gauss_newton import fisher_factor, fisher_matrix, fisher_rows
 from precedents.curvature.gram import gradient_gram
 from precedents.errors import NotApplicable
+from precedents.gradients.gradients import row_size
+from precedents.gradients.rows import Rows
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.kernel import Kernel
+from precedents.metrics.preconditioners._by_products import LowRankByProducts
 from precedents.metrics.preconditioners._inverse import (
     Description,
     Inverse,
@@ -34,13 +37,16 @@ from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
+from precedents.runtime.sparse import SparseRows
 
 FisherKind = Literal["empirical", "true", "mean_gradient", "published"]
 GRAM: Slot[Tensor] = Slot("Gram matrix of the gradients", large=True)
 MATRIX: Slot[Tensor] = Slot("true Fisher matrix", large=True)
 FACTOR: Slot[Tensor] = Slot("rows of the true Fisher matrix", large=True)
+ROOTS: Slot[Rows] = Slot("factors of the rows of the true Fisher matrix", large=True)
 PUBLISHED: Slot[tuple[Tensor, Tensor, float]] = Slot("spectrum of the published Fisher matrix", large=True)
 
+SPARSE = 8  # how much slower numbers are multiplied that are found by their places
 SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
 
 
@@ -94,6 +100,13 @@ class InverseFisher(Preconditioner):
         squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
         return Dual(root, squares, ridge, p, workspace)
 
+    def by_products(self, workspace: Workspace) -> bool:
+        """In the dual, of gradients by sparse inputs."""
+        if self.kind == "true":
+            return dual_by_products(workspace)
+        sparse = isinstance(workspace.classifier.sample, SparseRows)
+        return sparse and self.kind == "empirical" and workspace.classifier.size > len(workspace.train)
+
     def settled(self, workspace: Workspace) -> "InverseFisher":  # noqa: ARG002
         """`negative` is of no interest where no eigenvalue is."""
         return self if self.kind == "published" else replace(self, negative="drop")
@@ -111,7 +124,8 @@ class InverseFisher(Preconditioner):
         if p <= n:
             flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, FLOAT64 * p * p
             return Cost(flops, bytes=3 * square, disk=square, itemsize=FLOAT64)
-        flops, square = n * n * (p + 7 / 3 * n + 2 * m) + 2.0 * n * m * p, FLOAT64 * n * n
+        pair, square = _pair(vectors.workspace), FLOAT64 * n * n
+        flops = n * n * (pair + 7 / 3 * n + 2 * m) + 2.0 * n * m * pair
         return Cost(flops, passes=1, bytes=3 * square, disk=square)
 
 
@@ -196,6 +210,10 @@ def true_fisher(workspace: Workspace, damping: float, kind: str) -> Inverse:
             return whole(fisher_matrix(model, train), damping, kind)
         matrix = workspace.once(MATRIX, lambda: fisher_matrix(model, train))
         return whole(matrix.clone(), damping, kind)
+    if dual_by_products(workspace):
+        rows = workspace.once(ROOTS, lambda: fisher_rows(model, train))
+        rows = replace(rows, scale=rows.scale / n**0.5)
+        return LowRankByProducts.of(rows, absolute(damping, float(rows.squares().sum()) / p), kind)
     factor = workspace.once(FACTOR, lambda: fisher_factor(model, train) / n**0.5)
     return LowRankPlusRidge.of(factor, absolute(damping, float(factor.square().sum()) / p), kind)
 
@@ -206,9 +224,11 @@ def true_fisher_cost(workspace: Workspace, m: int) -> Cost:
     rank, p = model.loss.rank(model.classes), model.size
     rows = n * rank
     primal, dual = true_fisher_bytes(workspace)
-    small, large = (p, rows) if primal <= dual else (rows, p)
-    flops = 1.0 * small * small * large + small**3 / 3 + (n + m) * small * (small + 2.0 * p) + 2.0 * n * m * p
-    disk = FLOAT64 * (p * p if primal <= dual else rows * (p + rows + n))
+    pair = _pair(workspace) if primal > dual else p
+    small, large = (p, rows) if primal <= dual else (rows, pair)
+    flops = 1.0 * small * small * large + small**3 / 3
+    flops += (n + m) * small * (small + 2.0 * pair) + 2.0 * n * m * pair
+    disk = FLOAT64 * (p * p if primal <= dual else rows * (_stored(workspace) + rows + n))
     return Cost(flops, passes=rank, bytes=min(primal, dual), disk=disk, itemsize=FLOAT64 * (primal <= dual))
 
 
@@ -216,7 +236,25 @@ def true_fisher_bytes(workspace: Workspace) -> tuple[int, int]:
     """In the primal and in the dual."""
     model = workspace.classifier
     rows, p = len(workspace.train) * model.loss.rank(model.classes), model.size
-    return 2 * FLOAT64 * p * p, FLOAT64 * (rows * p + 2 * rows * rows)
+    return 2 * FLOAT64 * p * p, FLOAT64 * (rows * _stored(workspace) + 2 * rows * rows)
+
+
+def dual_by_products(workspace: Workspace) -> bool:
+    """Whether the Gauss-Newton matrix is inverted in the dual, of gradients by sparse inputs."""
+    primal, dual = true_fisher_bytes(workspace)
+    return isinstance(workspace.classifier.sample, SparseRows) and dual < primal
+
+
+def _stored(workspace: Workspace) -> int:
+    """How many numbers of a gradient are held: fewer than there are parameters, of sparse inputs."""
+    model = workspace.classifier
+    return row_size(model)[2] if isinstance(model.sample, SparseRows) else model.size
+
+
+def _pair(workspace: Workspace) -> int:
+    """Multiplications for an inner product of two gradients, or what takes as long."""
+    sparse = isinstance(workspace.classifier.sample, SparseRows)
+    return SPARSE * _stored(workspace) if sparse else workspace.classifier.size
 
 
 def whole(matrix: Tensor, damping: float, kind: str) -> Inverse:

@@ -17,7 +17,13 @@ from precedents.metrics.preconditioners._inverse import (
 )
 from precedents.metrics.preconditioners._structures import Spectrum, spectrum
 from precedents.metrics.preconditioners.ekfac import InverseEKFAC
-from precedents.metrics.preconditioners.fisher import true_fisher, true_fisher_bytes, true_fisher_cost, whole
+from precedents.metrics.preconditioners.fisher import (
+    dual_by_products,
+    true_fisher,
+    true_fisher_bytes,
+    true_fisher_cost,
+    whole,
+)
 from precedents.metrics.vectors import Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
@@ -99,6 +105,11 @@ class InverseHessian(Preconditioner):
         if self.chosen(vectors.workspace) == "exact":
             return _refusal(vectors.workspace.classifier.size)
         return super().refusal(vectors)
+
+    def by_products(self, workspace: Workspace) -> bool:
+        """As the Gauss-Newton matrix in the dual, of gradients by sparse inputs."""
+        dual = self.chosen(workspace) == "gauss_newton" and not _closed(workspace)
+        return dual and dual_by_products(workspace)
 
     def settled(self, workspace: Workspace) -> "InverseHessian":
         """Of the kind that is chosen here; `negative` is of no interest where no eigenvalue is."""
