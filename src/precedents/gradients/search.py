@@ -21,6 +21,7 @@ from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.folding import foldable, folded
 from precedents.gradients.instrumentation import instrumented
+from precedents.gradients.patches import Patched
 from precedents.gradients.plan import Plan
 from precedents.gradients.recording import Recording
 from precedents.runtime.budget import FLOAT64
@@ -117,7 +118,7 @@ class _Seen:
         """Takes the gradients of several parameters."""
         made = [
             (
-                part.stored if isinstance(part, (Outer, Lookup)) and part.is_cheaper else 0,
+                part.stored if isinstance(part, (Outer, Lookup, Patched)) and part.is_cheaper else 0,
                 part.formed() if self.instances else None,
             )
             for part in parts
@@ -228,7 +229,7 @@ def _sized(plan: Plan, seen: "_Seen") -> Plan:
     assert plan.recording is not None
     keys = [key for key, *_ in seen.parts]
     factored = {
-        key: cast("type[Outer | Lookup]", kind)
+        key: cast("type[Outer | Lookup | Patched]", kind)
         for key, kind, stored in seen.parts
         if stored and keys.count(key) == 1
     }
