@@ -40,7 +40,9 @@ class Window:
             for entry in entries
         )
 
-    def met(self, offset: Sequence[int], out: Sequence[int], pixels: Sequence[int]) -> list[tuple[slice, slice]]:
+    def met(
+        self, offset: Sequence[int], out: Sequence[int], pixels: Sequence[int]
+    ) -> list[tuple[slice, slice]]:
         """Along each axis, the positions at which an entry of the kernel meets a pixel, and these pixels."""
         found = []
         for first, step, o, q in zip(offset, self.stride, out, pixels, strict=True):
@@ -120,7 +122,7 @@ class Patched:
         if self._by_patches <= self._by_pixels:
             return self.outer().products(other.outer())
         pairs = prod(self.received.shape[2:]) * prod(other.received.shape[2:]) * len(other)
-        size = max(1, PAIR_NUMBERS // pairs)
+        size = max(1, PAIR_NUMBERS // max(1, pairs))
         few = (self._between(i, i + size) for i in range(0, len(self), size))
         return torch.cat([each._pixel_products(other) for each in few])
 
@@ -187,7 +189,9 @@ def _joined(parts: Sequence[Patched], dim: int) -> Patched:
     """All of them along one axis; where the others are longer, zeros come after."""
     if len(parts) == 1:
         return parts[0]
-    backs, received = (_even(values, dim) for values in zip(*((p.back, p.received) for p in parts), strict=True))
+    backs, received = (
+        _even(values, dim) for values in zip(*((p.back, p.received) for p in parts), strict=True)
+    )
     window = next((p.window for p in parts if p.back.numel()), parts[0].window)
     return Patched(parts[0].parameter, torch.cat(backs, dim), torch.cat(received, dim), window)
 
@@ -195,7 +199,9 @@ def _joined(parts: Sequence[Patched], dim: int) -> Patched:
 def _even(blocks: Sequence[Tensor], dim: int) -> list[Tensor]:
     """With zeros after each axis that is shorter than in the others, but for one."""
     most = [max(lengths) for lengths in zip(*(block.shape for block in blocks), strict=True)]
-    missing = [[0 if i == dim else m - n for i, (m, n) in enumerate(zip(most, block.shape))] for block in blocks]
+    missing = [
+        [0 if i == dim else m - n for i, (m, n) in enumerate(zip(most, block.shape))] for block in blocks
+    ]
     return [
         pad(block, [n for length in reversed(lack) for n in (0, length)]) if any(lack) else block
         for block, lack in zip(blocks, missing, strict=True)

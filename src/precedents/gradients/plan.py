@@ -34,7 +34,9 @@ class Plan:
     places: dict[int, slice]  # the columns of each parameter, by its id
     recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
     vectorised: bool = True
-    factored: Mapping[int, type[Outer | Lookup | Patched]] = field(default_factory=dict)  # what is not formed, by id
+    factored: Mapping[int, type[Outer | Lookup | Patched]] = field(
+        default_factory=dict
+    )  # what is not formed, by id
     volume: float = PASS_NUMBERS / 64  # numbers that come back to the layers for one instance,
     in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
     stored: int = 0  # how many numbers of a gradient are stored, of the largest instances; none known: all
