@@ -199,10 +199,13 @@ def _joined(parts: Sequence[Patched], dim: int) -> Patched:
 def _even(blocks: Sequence[Tensor], dim: int) -> list[Tensor]:
     """With zeros after each axis that is shorter than in the others, but for one."""
     most = [max(lengths) for lengths in zip(*(block.shape for block in blocks), strict=True)]
-    missing = [
-        [0 if i == dim else m - n for i, (m, n) in enumerate(zip(most, block.shape))] for block in blocks
-    ]
-    return [
-        pad(block, [n for length in reversed(lack) for n in (0, length)]) if any(lack) else block
-        for block, lack in zip(blocks, missing, strict=True)
-    ]
+    return [_filled(block, [*most[:dim], block.shape[dim], *most[dim + 1 :]]) for block in blocks]
+
+
+def _filled(block: Tensor, shape: Sequence[int]) -> Tensor:
+    """The block as one of a larger shape, with zeros after its own numbers."""
+    if list(block.shape) == shape:
+        return block
+    larger = block.new_zeros(*shape)
+    larger[tuple(map(slice, block.shape))] = block
+    return larger

@@ -1,10 +1,10 @@
 """Convolutions in one, two and three dimensions, with stride, padding, dilation and groups.
 
-A kernel of size one is multiplied like a matrix. A large kernel, and one of few input channels, meets patches of
-its input, which are laid out and multiplied, or not even laid out (`gradients/patches.py`). The gradients of
-other kernels come from one backward convolution in which every instance is a group of its own: for few numbers
-it costs what the ordinary one costs, but for many much more. Where each channel is a group, the channels stay
-last if they are: such convolutions are several times faster so. The choice is by counting, of a layer alone.
+A kernel of size one is multiplied like a matrix. A large kernel, and one of few input channels, meets patches
+of its input, which are laid out and multiplied, or not even laid out (`gradients/patches.py`). The gradients
+of other kernels come from one backward convolution in which every instance is a group of its own: for few
+numbers it costs what the ordinary one costs, for many much more. Where each channel is a group, the channels
+stay last if they are: such convolutions are several times faster so. The layer's sizes alone decide.
 """
 
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ def parts(module: Conv, grad: Tensor, x: Tensor) -> Iterator[Part]:
 def weight_part(module: Conv, grad: Tensor, x: Tensor) -> Part:
     """The gradients of the weight, formed or as what they are made of."""
     if _is_pointwise(module):
-        step = (..., *(slice(None, None, s) for s in module.stride))
-        return Outer(module.weight, grad.flatten(2).transpose(1, 2), x[step].flatten(2).transpose(1, 2))
+        met = x[(slice(None), slice(None), *(slice(None, None, s) for s in module.stride))]
+        return Outer(module.weight, grad.flatten(2).transpose(1, 2), met.flatten(2).transpose(1, 2))
     around = _around(module)
     if module.padding_mode != "zeros":
         x = pad(x, module._reversed_padding_repeated_twice, mode=module.padding_mode)
