@@ -67,7 +67,7 @@ def searched(model: Classifier) -> Plan:
 
 
 def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
-    """The plan by rules, and copies of what they do not cover, if they are right: the usual case, found quickly.
+    """The plan by rules and copies of what they do not cover, if that is right: the usual case, quickly found.
 
     Plain autograd goes back once for each instance from the logits of the batch, so that all stay on the same
     side of every kink.
