@@ -1,4 +1,4 @@
-"""The five kinds of model that are measured, with random weights, and random instances for them."""
+"""The kinds of model that are measured, with random weights, and random instances for them."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from benchmarks.convolutions import convnext, resnet18, resnet50
 from precedents.zoo.architectures.bi_lstm import BiLstm
 from precedents.zoo.architectures.cnn import cnn
 from precedents.zoo.architectures.logistic_regression import logistic_regression
@@ -98,6 +99,11 @@ def images(count: int) -> Tensor:
     return torch.randn(count, *IMAGE)
 
 
+def larger_images(count: int) -> Tensor:
+    """Noise [count, 3, 64, 64]."""
+    return torch.randn(count, 3, 64, 64)
+
+
 def sentences(count: int, words: int) -> Tensor:
     """Token numbers [count, length], each sequence ended by zeros."""
     tokens = torch.randint(1, words, (count, LENGTH))
@@ -113,6 +119,9 @@ MODELS = {
     "mobilenet": Kind(
         "MobileNetV2", lambda: mobilenet_v2(IMAGE, 10, fine=True), images, 10, batches=(16, 64), share=10
     ),
+    "resnet18": Kind("ResNet-18", resnet18, images, 10, batches=(16, 32, 64), share=10),
+    "resnet50": Kind("ResNet-50", resnet50, larger_images, 10, batches=(16, 32, 64), share=25),
+    "convnext": Kind("ConvNeXt-T", convnext, larger_images, 10, batches=(16, 32, 64), share=25),
 }
 
 

@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from torch import Tensor, nn
 
 import precedents as pr
+from benchmarks.convolutions import resnet18
 from precedents.zoo.architectures.cnn import cnn
 
 STATUS = Path("/proc/self/status")
@@ -79,28 +80,10 @@ def small() -> Given:
     return model, (torch.randn(400, 3, 32, 32), torch.arange(400) % 10), torch.randn(20, 3, 32, 32)
 
 
-class Block(nn.Module):
-    """Two convolutions and what goes past them."""
-
-    def __init__(self, i: int, o: int, stride: int) -> None:
-        super().__init__()
-        self.first = nn.Sequential(nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU())
-        self.second = nn.Sequential(nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o))
-        past = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o))
-        self.past: nn.Module = nn.Identity() if stride == 1 and i == o else past
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[b, i, h, w] to [b, o, h / stride, w / stride]."""
-        return torch.relu(self.second(self.first(x)) + self.past(x))
-
-
-def resnet18() -> Given:
+def wide_images() -> Given:
     """ResNet-18 on 32 x 32 pixels: 11.2 million parameters (45 MB), and 24 images."""
     torch.manual_seed(0)
-    layers: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    for i, o, stride in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)):
-        layers += [Block(i, o, stride), Block(o, o, 1)]
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)).eval()
+    model = resnet18().eval()
     return model, (torch.randn(24, 3, 32, 32), torch.arange(24) % 10), torch.randn(4, 3, 32, 32)
 
 
@@ -129,7 +112,7 @@ MODELS = {
     "sparse": sparse,
     "small": small,
     "CNN": images,
-    "ResNet-18": resnet18,
+    "ResNet-18": wide_images,
     "transformer": encoder,
     "sparse text": newsgroups,
 }

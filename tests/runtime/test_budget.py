@@ -71,9 +71,10 @@ def test_a_block_has_no_more_rows_than_allowed() -> None:
     assert Budget(2**40).rows(1) == MOST
 
 
-def test_a_block_of_which_little_is_held_has_more_rows_but_could_still_be_formed() -> None:
+def test_a_block_of_which_little_is_held_has_more_rows_of_which_that_fits() -> None:
     assert Budget(2**50).rows(BLOCK // 80, stored=BLOCK // (8 * 300)) == 300
-    assert Budget(8 * 8 * 1000 * 30).rows(1000, stored=1) == 30
+    assert Budget(8 * 8 * 10 * 30).rows(1000, stored=10) == 30
+    assert Budget(8 * 8 * 1000 * 30).rows(10, stored=1000) == 30
 
 
 @pytest.mark.parametrize("number", [4, 8])

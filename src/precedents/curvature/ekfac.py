@@ -23,6 +23,7 @@ from precedents.curvature.going_on import batches_left
 from precedents.data.examples import Batch, Examples
 from precedents.gradients.factors import Outer
 from precedents.gradients.gradients import planned
+from precedents.gradients.patches import Patched
 from precedents.gradients.plan import PASS_NUMBERS
 from precedents.gradients.rows import Rows
 from precedents.runtime.budget import FLOAT64
@@ -140,6 +141,7 @@ def _columns(rows: Rows, place: slice) -> Tensor | Outer:
     before = 0  # columns to the left that are not in the matrix
     for other, factor in rows.factors:
         if other == place:
+            factor = factor.outer() if isinstance(factor, Patched) else factor
             return factor if isinstance(factor, Outer) else factor.formed().flatten(1)
         before += other.stop - other.start if other.start < place.start else 0
     return rows.matrix[:, place.start - before : place.stop - before]

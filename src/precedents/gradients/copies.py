@@ -13,25 +13,26 @@ COPIES = 0  # stands for the axis along which a parameter's copies lie, in the s
 Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
 
 
-def copied(draft: Recording, module: nn.Module, name: str, check: Check) -> tuple[int, ...] | None:
-    """The shape in which a module can be given one copy of its parameter for each instance, if there is one.
+def lined_up(own: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """The shapes that the copies of a parameter may have, by what is done with it.
 
-    The copies are lined up before the parameter's axes, with room for other axes between, or along an axis of
-    length one, until one fits: positions that are added, tokens that are expanded, scales that are multiplied.
+    They are lined up before the parameter's axes, with room for other axes between, or along an axis of length
+    one: positions that are added, tokens that are expanded, scales that are multiplied.
     """
+    shapes = {"first": (COPIES, *own[1:])} if own[:1] == (1,) else {}
+    shapes |= {f"before {room}": (COPIES, *(1,) * room, *own) for room in range(3)}
+    return shapes | ({"second": (own[0], COPIES, *own[2:])} if own[1:2] == (1,) else {})
+
+
+def copied(draft: Recording, module: nn.Module, name: str, check: Check) -> str | None:
+    """How a module can be given one copy of its parameter for each instance, if it can; what fits is tried."""
     parameter = module._parameters[name]
     assert parameter is not None
-    own = tuple(parameter.shape)
-    tried = [(COPIES, *(1,) * room, *own) for room in range(3)]
-    if own[:1] == (1,):
-        tried.insert(0, (COPIES, *own[1:]))
-    if own[1:2] == (1,):
-        tried.append((own[0], COPIES, *own[2:]))
-    for shape in tried:
+    for way, shape in lined_up(tuple(parameter.shape)).items():
         handles = attached(module, name, shape, draft.first.recorder)
         try:
             if check(draft, parameter):
-                return shape
+                return way
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError):
             pass  # the copies do not fit in this place
         finally:

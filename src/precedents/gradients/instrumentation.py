@@ -14,7 +14,7 @@ from torch import nn
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.clone import Clones
 from precedents.gradients import layers
-from precedents.gradients.copies import Check, attached, copied
+from precedents.gradients.copies import Check, attached, copied, lined_up
 from precedents.gradients.fallbacks import module_by_vmap
 from precedents.gradients.folding import substitute
 from precedents.gradients.layers._rule import EVERYTHING, Rule
@@ -29,24 +29,29 @@ def instrumented(
     check: Check | None = None,
     like: Recording | None = None,
     fresh: Callable[[], nn.Module] | None = None,
+    alike: bool = False,
 ) -> Recording:
     """Clones with hooks; the model's own module is left alone.
 
-    Which parameters are given as copies is tried by `check`, or taken from a recording of the same model.
-    `fresh` makes the clones that the hooks are put on.
+    Which parameters are given as copies is tried by `check`, or taken from a recording of the same model; with
+    `alike`, once for all modules of a type. `fresh` makes the clones that the hooks are put on.
     """
     fresh = model.clones.fresh if fresh is None else fresh
     own = Instrument(fresh())
     seconds: dict[str, bool] = {} if like is None else like.seconds
     copies: dict[tuple[str, str], tuple[int, ...]] = {}
     uncovered: list[str] = []
+    ways: dict[tuple[type, str], str | None] = {}
+    draft = Recording(own, Clones(lambda: own), model.outputs, seconds)
     for name, module in _ruled(own, seconds):
         left = []
         for parameter in _trainable(module):
             shape = None if like is None else like.copies.get((name, parameter))
             if check is not None:
-                draft = Recording(own, Clones(lambda: own), model.outputs, seconds)
-                shape = copied(draft, module, parameter, check)
+                kind = type(module), parameter
+                if kind not in ways or not alike:
+                    ways[kind] = copied(draft, module, parameter, check)
+                shape = lined_up(tuple(module.get_parameter(parameter).shape)).get(ways[kind] or "")
             if shape is None:
                 left.append(parameter)
             else:

@@ -15,6 +15,7 @@ from precedents.data.examples import Batch
 from precedents.gradients.factors import Assembly, Lookup, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
+from precedents.gradients.patches import Patched
 from precedents.gradients.recording import Recording
 from precedents.gradients.rows import Rows
 from precedents.runtime.budget import MANY, MOST
@@ -34,7 +35,9 @@ class Plan:
     places: dict[int, slice]  # the columns of each parameter, by its id
     recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
     vectorised: bool = True
-    factored: Mapping[int, type[Outer | Lookup]] = field(default_factory=dict)  # what is not formed, by id
+    factored: Mapping[int, type[Outer | Lookup | Patched]] = field(
+        default_factory=dict
+    )  # what is not formed, by id
     volume: float = PASS_NUMBERS / 64  # numbers that come back to the layers for one instance,
     in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
     stored: int = 0  # how many numbers of a gradient are stored, of the largest instances; none known: all

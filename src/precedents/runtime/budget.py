@@ -79,12 +79,11 @@ class Budget:
     def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None, most: int = MOST) -> int:
         """How many rows of this width, of numbers of this many bytes, make a block: `most` at most.
 
-        `stored` is how many numbers of a row are stored, if that is another count: the rest may yet be formed.
+        `stored` is how many numbers of a row are stored, if that is another count: the rest is not formed.
         """
-        row = itemsize * max(1, width)
-        block = BLOCK // (itemsize * max(1, width if stored is None else stored))
+        row, kept = (itemsize * max(1, numbers) for numbers in (width, width if stored is None else stored))
         enough = min(ENOUGH, max(FEW, BULK // row))
-        return max(1, min(most, max(enough, block), self.bytes // (8 * row)))
+        return max(1, min(most, max(enough, BLOCK // kept), self.bytes // (8 * kept)))
 
     def kept(self, streamed: bool) -> int:
         """Bytes of features that are kept for the next question: few of a streamed set without a budget."""

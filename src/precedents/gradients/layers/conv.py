@@ -1,12 +1,13 @@
 """Convolutions in one, two and three dimensions, with stride, padding, dilation and groups.
 
-The weight gradient of each instance comes from one backward convolution in which every instance is a
-group of its own: it costs what the ordinary one costs. For few input channels, patches are faster. Where each
-channel is a group, the channels stay last if they are: such convolutions are several times faster so.
+A kernel of size one is multiplied like a matrix. A large kernel, and one of few input channels, meets patches
+of its input, which are laid out and multiplied, or not even laid out (`gradients/patches.py`). The gradients
+of other kernels come from one backward convolution in which every instance is a group of its own: for few
+numbers it costs what the ordinary one costs, for many much more. Where each channel is a group, the channels
+stay last if they are: such convolutions are several times faster so. The layer's sizes alone decide.
 """
 
 from collections.abc import Iterator
-from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -14,45 +15,57 @@ from torch.nn.functional import pad
 
 from precedents.gradients.factors import Dense, Outer, Part, trainable
 from precedents.gradients.layers._rule import Rule
+from precedents.gradients.patches import Patched, Window
 from precedents.runtime.buffers import BUFFERS
 
-FEW = 4  # input channels up to which patches are faster
+FEW = 4  # input channels up to which patches are faster,
+MANY = 2**15  # and numbers of a kernel from which on they are
 Conv = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 def parts(module: Conv, grad: Tensor, x: Tensor) -> Iterator[Part]:
     """A sum over positions: of outer products for kernels of size one, of patches otherwise."""
     if trainable(module.weight):
-        if _is_pointwise(module):
-            yield Outer(module.weight, grad.flatten(2).transpose(1, 2), x.flatten(2).transpose(1, 2))
-        else:
-            yield Dense(module.weight, weight_gradients(module, grad, x))
+        yield weight_part(module, grad, x)
     if module.bias is not None and trainable(module.bias):
         yield Dense(module.bias, grad.flatten(2).sum(dim=2))
+
+
+def weight_part(module: Conv, grad: Tensor, x: Tensor) -> Part:
+    """The gradients of the weight, formed or as what they are made of."""
+    if _is_pointwise(module):
+        met = x[(slice(None), slice(None), *(slice(None, None, s) for s in module.stride))]
+        return Outer(module.weight, grad.flatten(2).transpose(1, 2), met.flatten(2).transpose(1, 2))
+    around = _around(module)
+    if module.padding_mode != "zeros":
+        x = pad(x, module._reversed_padding_repeated_twice, mode=module.padding_mode)
+        around = [(0, 0)] * len(around)
+    if module.groups == 1 and (module.in_channels <= FEW or module.weight.numel() >= MANY):
+        before, after = zip(*around, strict=True)
+        window = Window(module.kernel_size, module.stride, module.dilation, before, after)
+        return Patched.of(module.weight, grad, x, window)
+    return Dense(module.weight, _by_groups(module, grad, x, around))
 
 
 def _is_pointwise(module: Conv) -> bool:
     return (
         set(module.kernel_size) == {1}
-        and set(module.stride) == {1}
         and module.groups == 1
         and module.padding in ((0,) * len(module.kernel_size), "valid", "same")
     )
 
 
-def weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
+def _around(module: Conv) -> list[tuple[int, int]]:
+    """How many places are padded before and after each axis."""
+    reversed_ = module._reversed_padding_repeated_twice
+    return [(reversed_[i], reversed_[i + 1]) for i in range(len(reversed_) - 2, -1, -2)]
+
+
+def _by_groups(module: Conv, grad: Tensor, x: Tensor, around: list[tuple[int, int]]) -> Tensor:
     """[b, out, in / groups, *kernel]."""
-    b, spatial = len(x), len(module.kernel_size)
-    if _is_pointwise(module):
-        return torch.bmm(grad.flatten(2), x.flatten(2).transpose(1, 2)).reshape(b, *module.weight.shape)
-    padding = module.padding
-    few = module.groups == 1 and module.in_channels <= FEW
-    if few or module.padding_mode != "zeros" or isinstance(padding, str):
-        mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-        x, padding = pad(x, module._reversed_padding_repeated_twice, mode=mode), (0,) * spatial
-    if few:
-        patches = _patches(module, BUFFERS.copy(x), grad.shape[2:])
-        return torch.bmm(grad.flatten(2), patches.transpose(1, 2)).reshape(b, *module.weight.shape)
+    b, padding = len(x), [before for before, _ in around]
+    if any(before != after for before, after in around):
+        x, padding = pad(x, module._reversed_padding_repeated_twice), [0] * len(around)
     weight = module.weight.new_empty(()).expand(b * module.out_channels, *module.weight.shape[1:])
     depthwise = module.in_channels == module.groups
     _, gradients, _ = torch.ops.aten.convolution_backward(
@@ -64,7 +77,7 @@ def weight_gradients(module: Conv, grad: Tensor, x: Tensor) -> Tensor:
         padding,
         module.dilation,
         False,
-        [0] * spatial,
+        [0] * len(around),
         b * module.groups,
         [False, True, False],
     )
@@ -77,16 +90,6 @@ def _side_by_side(values: Tensor, last: bool) -> Tensor:
         beside = BUFFERS.copy(values.permute(2, 3, 0, 1))  # [h, w, b, c]
         return beside.reshape(1, *values.shape[2:], -1).permute(0, 3, 1, 2)
     return BUFFERS.copy(values).reshape(1, -1, *values.shape[2:])
-
-
-def _patches(module: Conv, x: Tensor, out: tuple[int, ...]) -> Tensor:
-    """What each entry of the kernel met at each position of the output [b, in x kernel, positions]."""
-    b, channels = x.shape[:2]
-    steps = x.stride()[2:]
-    over = [step * d for step, d in zip(steps, module.dilation, strict=True)]
-    along = [step * s for step, s in zip(steps, module.stride, strict=True)]
-    view = x.as_strided((b, channels, *module.kernel_size, *out), (*x.stride()[:2], *over, *along))
-    return BUFFERS.copy(view).reshape(b, -1, prod(out))
 
 
 conv = Rule(

@@ -1,7 +1,7 @@
 """Transposed convolutions in one, two and three dimensions: y = W^T * x, with all their settings.
 
-The weight gradient of each instance comes from one backward convolution in which every instance is a
-group of its own: it costs what the ordinary one costs.
+A large kernel meets patches of what comes back, which are laid out and multiplied, or not even laid out. The
+gradients of others come from one backward convolution in which every instance is a group of its own.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from precedents.gradients.factors import Dense, Outer, Part, trainable
 from precedents.gradients.layers._rule import Rule
+from precedents.gradients.layers.conv import MANY
+from precedents.gradients.patches import Patched, Window
 
 ConvTranspose = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
 
@@ -21,6 +23,8 @@ def parts(module: ConvTranspose, grad: Tensor, x: Tensor, *_: Any) -> Iterator[P
     if trainable(module.weight):
         if _is_pointwise(module) and grad.shape[2:] == x.shape[2:]:
             yield Outer(module.weight, x.flatten(2).transpose(1, 2), grad.flatten(2).transpose(1, 2))
+        elif module.groups == 1 and module.weight.numel() >= MANY:
+            yield Patched.of(module.weight, x, grad, _window(module, grad, x))
         else:
             yield Dense(module.weight, _weight_gradients(module, grad, x))
     if module.bias is not None and trainable(module.bias):
@@ -29,6 +33,18 @@ def parts(module: ConvTranspose, grad: Tensor, x: Tensor, *_: Any) -> Iterator[P
 
 def _is_pointwise(module: ConvTranspose) -> bool:
     return {*module.kernel_size, *module.stride, module.groups} == {1} and set(module.padding) == {0}
+
+
+def _window(module: ConvTranspose, grad: Tensor, x: Tensor) -> Window:
+    """Where the kernel meets what comes back: it has zeros where the padding has cut the output."""
+    kernel, stride, dilation, before = module.kernel_size, module.stride, module.dilation, module.padding
+    assert not isinstance(before, str)
+    spans = (
+        (short - 1) * s + d * (k - 1) + 1
+        for short, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
+    )
+    after = (max(0, span - b - int(long)) for span, b, long in zip(spans, before, grad.shape[2:], strict=True))
+    return Window(kernel, stride, dilation, before, tuple(after))
 
 
 def _weight_gradients(module: ConvTranspose, grad: Tensor, x: Tensor) -> Tensor:
