@@ -3,7 +3,7 @@
 A row is its scale times what is stored, so that rows of any length keep the digits of their precision.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -94,27 +94,69 @@ def _double(values: Tensor) -> Tensor:
     return values.double() if values.is_floating_point() else values
 
 
+class Collected:
+    """Rows that are put to their places block by block, so that a block's memory is free once it is copied."""
+
+    def __init__(self, n: int, matrix: Tensor | None = None) -> None:
+        self.matrix, self.scale = matrix, torch.empty(n, dtype=torch.double)
+        self.factors: Factors = ()
+        self.tensors: list[Tensor] = []  # of all factors, in order
+
+    def put(self, places: slice | Tensor, block: Rows) -> None:
+        """Copies a block, unless it was formed in its place."""
+        n = len(self.scale)
+        if self.matrix is None:
+            self.matrix = BUFFERS.empty((n, block.matrix.shape[1]), block.matrix.dtype)
+        self.scale[places] = block.scale
+        if not isinstance(places, slice) or self.matrix[places].data_ptr() != block.matrix.data_ptr():
+            self.matrix[places] = block.matrix
+        own = [tensor for _, factor in block.factors for tensor in _tensors(factor)]
+        if not self.factors:
+            self.factors, self.tensors = block.factors, [_room(each, n) for each in own]
+        for i, each in enumerate(own):
+            self.tensors[i] = _lengthened(self.tensors[i], each.shape[1])
+            self.tensors[i][places, : each.shape[1]] = each
+            self.tensors[i][places, each.shape[1] :] = 0  # positions that only others have
+
+    def rows(self) -> Rows:
+        """All of them."""
+        tensors = iter(self.tensors)
+        factors = tuple((place, factor.changed(lambda _: next(tensors))) for place, factor in self.factors)
+        assert self.matrix is not None
+        return Rows(self.matrix, self.scale, factors)
+
+
+def _tensors(factor: Factored) -> list[Tensor]:
+    """What the factor is made of."""
+    found: list[Tensor] = []
+
+    def noted(values: Tensor) -> Tensor:
+        found.append(values)
+        return values
+
+    factor.changed(noted)
+    return found
+
+
+def _room(values: Tensor, n: int) -> Tensor:
+    return BUFFERS.like(values, n, *values.shape[1:])
+
+
+def _lengthened(values: Tensor, t: int) -> Tensor:
+    """Values [n, t', ...] with room for t positions."""
+    if t <= values.shape[1]:
+        return values
+    longer = BUFFERS.like(values, len(values), t, *values.shape[2:])
+    longer[:, : values.shape[1]], longer[:, values.shape[1] :] = values, 0
+    return longer
+
+
 def joined(blocks: Iterable[tuple[range, Rows]], n: int) -> Rows:
     """Blocks of n rows in all, with their places, as one; the memory of each is free once it is copied."""
-    matrix, scales, factors = torch.empty(0, 0), list[Tensor](), list[Factors]()
+    collected = Collected(n)
     for places, block in blocks:
         if len(block) == n:
-            matrix = block.matrix
-        elif not scales:
-            matrix = BUFFERS.empty((n, block.matrix.shape[1]), block.matrix.dtype)
-        if len(block) < n:
-            matrix[places.start : places.stop] = block.matrix
-        scales.append(block.scale)
-        factors.append(block.factors)
+            return block
+        collected.put(slice(places.start, places.stop), block)
         del block
-    return Rows(matrix, torch.cat(scales), joined_factors(factors))
-
-
-def joined_factors(blocks: Sequence[Factors]) -> Factors:
-    """The factors of consecutive blocks, one after the other."""
-    first, *rest = blocks
-    if not rest:
-        return first
-    return tuple(
-        (place, factor.joined([block[i][1] for block in rest])) for i, (place, factor) in enumerate(first)
-    )
+    return collected.rows()
