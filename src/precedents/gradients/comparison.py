@@ -5,7 +5,7 @@ Neither is ever held whole: what comes back to a parameter is compared where it 
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from functools import partial
+from functools import partial, reduce
 from math import inf, isnan
 
 import torch
@@ -36,8 +36,8 @@ class Held:
 
     def formed(self, key: int) -> Tensor | None:
         """The gradient of a parameter, which is forgotten; none where none came."""
-        parts = self.parts.pop(key, [])
-        return sum(part.formed() for part in parts).flatten().cpu() if parts else None  # type: ignore[union-attr]
+        formed = [part.formed() for part in self.parts.pop(key, [])]
+        return reduce(Tensor.add_, formed).flatten().cpu() if formed else None
 
 
 class Comparison:
@@ -55,22 +55,23 @@ class Comparison:
         """Compares what came back to a parameter; in its place there is nothing to be held."""
         theirs, ours = back.detach().to_dense().flatten().cpu(), self.held.formed(key)
         ours = torch.zeros_like(theirs) if ours is None else ours
-        for mine, wanted in zip(ours.split(PIECE_NUMBERS), theirs.split(PIECE_NUMBERS), strict=True):
-            self._compare(mine.double(), wanted.double())
+        self._compare(ours, theirs)
         return None if back.is_sparse else back.new_zeros(()).expand_as(back)
 
-    def _compare(self, mine: Tensor, wanted: Tensor) -> None:
-        sizes = wanted.abs()
-        excess = float(((mine - wanted).abs_() - RELATIVE * sizes).max())
-        self.largest = max(self.largest, float(sizes.max()))
-        self.excess = inf if isnan(excess) else max(self.excess, excess)
+    def _compare(self, ours: Tensor, theirs: Tensor) -> None:
+        """Notes how large the numbers are, and by how much they differ too much; ours are written over."""
+        for mine, wanted in zip(ours.split(PIECE_NUMBERS), theirs.split(PIECE_NUMBERS), strict=True):
+            sizes = wanted.abs()
+            excess = float(mine.sub_(wanted).abs_().sub_(sizes, alpha=RELATIVE).max())
+            self.largest = max(self.largest, float(sizes.max()))
+            self.excess = inf if isnan(excess) else max(self.excess, excess)
 
     def rest(self) -> None:
         """Compares what plain autograd knows nothing of, which is to be zero."""
         for key in list(self.held.parts):
             ours = self.held.formed(key)
             assert ours is not None
-            self._compare(ours.double(), torch.zeros_like(ours, dtype=torch.double))
+            self._compare(ours, torch.zeros_like(ours))
 
 
 class Apart:

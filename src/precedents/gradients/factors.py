@@ -192,7 +192,7 @@ class Lookup:
 
     @property
     def is_cheaper(self) -> bool:
-        """By counting: the t entries that were used against the v of the table, or the numbers of a large one."""
+        """By counting: the t entries that were used against the v of the table; of a large one, the numbers."""
         few = self.parameter.numel() >= LARGE_NUMBERS and 2 * self.stored < self.parameter.numel()
         return few or GATHERING * self.rows.shape[1] < len(self.parameter)
 
@@ -220,7 +220,7 @@ class Lookup:
         return torch.cat([self._weighed(each) for each in theirs]).T
 
     def _weighed(self, other: "Lookup") -> Tensor:
-        """The inner products [b', b]; where most of the used rows are the other's too, it is laid out as well."""
+        """The inner products [b', b]; the other is laid out as well where it has most of the used rows too."""
         places, table = self._used
         e, used = self.values.shape[2], places[other.rows]
         if len(table) <= 2 * e * other.rows.shape[1]:

@@ -41,7 +41,7 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """Instances per pass: what stays in the cache, and an eighth of the budget at most; a quarter for a few."""
+        """Instances per pass: what stays in the cache, and an eighth of the budget; for a few, a quarter."""
         room = self.model.budget.bytes // self.each
         return max(1, min(self._in_cache, max(room // 8, min(A_FEW, room // 4))))
 
