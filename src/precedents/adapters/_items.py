@@ -78,6 +78,7 @@ class Encoded:
     encoder: Encoder
     marks: Sequence[bytes]  # a fingerprint of each instance at the first reading
     largest: tuple[int, int]  # the two longest texts
+    ragged: bool = False  # whether they differ in length
 
     @property
     def streamed(self) -> bool:
@@ -125,7 +126,7 @@ def examples(encoder: Encoder, data: Any, what: str) -> Examples:
                 )
             labels.append(encoder.label(label, i))
     longest = sorted(range(len(rows)), key=lambda i: -lengths[i])
-    source = Encoded(rows, encoder, marks, (longest[0], longest[min(1, len(rows) - 1)]))
+    source = Encoded(rows, encoder, marks, (longest[0], longest[min(1, len(rows) - 1)]), len(set(lengths)) > 1)
     for i in sorted({0, len(rows) // 2, len(rows) - 1}):
         source.read([i])  # a second reading, so that what is random is found before any work
     return Examples(source, torch.tensor(labels))

@@ -80,7 +80,7 @@ class Subject:
         """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise."""
         inputs, single = self.adapter.cases(x, self.train)
         unlabelled = Examples(
-            InMemory(inputs),
+            InMemory(inputs, self.train.source.ragged),
             torch.zeros(count(inputs), dtype=torch.long),
             self.adapter.originals(x, self.train),
         )

@@ -11,7 +11,7 @@ from precedents.curvature.going_on import batches_left
 from precedents.curvature.gram import BLOCK_ROWS, mirrored
 from precedents.data.examples import Examples
 from precedents.gradients.gradients import curvature_rows, planned
-from precedents.gradients.rows import Rows, joined_factors
+from precedents.gradients.rows import Rows, joined
 from precedents.runtime.progress import tracked
 
 
@@ -48,8 +48,9 @@ def fisher_rows(model: Classifier, train: Examples) -> Rows:
     batches = tracked(range(0, len(train), plan.size), "Gauss-Newton")
     parts = [train.take(range(start, min(start + plan.size, len(train)))) for start in batches]
     blocks = [rows.doubled() for part in parts for rows in plan.pulled_back(part, model.loss.roots, None)]
-    matrix, scale = (torch.cat([getattr(rows, name) for rows in blocks]) for name in ("matrix", "scale"))
-    return Rows(matrix, scale, joined_factors([rows.factors for rows in blocks]))
+    starts = accumulate(map(len, blocks), initial=0)
+    placed = [(range(start, start + len(rows)), rows) for start, rows in zip(starts, blocks, strict=False)]
+    return joined(placed, placed[-1][0].stop)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from precedents.data.inputs import Inputs, bare, between, leaves, mapped, shapes
+from precedents.data.inputs import Inputs, bare, between, leaves, lengths, mapped, shapes, shortened, taken
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, guarded, marks
 from precedents.data.watch import Watch, shared
@@ -52,6 +52,7 @@ class Batch(NamedTuple):
     inputs: Inputs  # [b, ...]
     labels: Tensor  # [b]
     indices: Sequence[int]  # their places in the set, for messages
+    ragged: bool = False  # whether they are of different lengths, and filled up as an attention mask says
 
     def relabelled(self, labels: Tensor) -> "Batch":
         """These instances with other labels."""
@@ -61,7 +62,32 @@ class Batch(NamedTuple):
         """Some consecutive instances."""
         if start <= 0 and stop >= len(self.labels):
             return self
-        return Batch(between(self.inputs, start, stop), self.labels[start:stop], self.indices[start:stop])
+        inputs = between(self.inputs, start, stop)
+        return Batch(inputs, self.labels[start:stop], self.indices[start:stop], self.ragged)
+
+    def pieces(self, size: int) -> Iterator[tuple[slice | Tensor, "Batch"]]:
+        """All instances in batches of one size, no larger than this; with their places.
+
+        Those of different lengths come by their length, without the padding that none of a batch needs.
+        """
+        b = len(self.labels)
+        ends = lengths(self.inputs) if self.ragged and b > 1 else None
+        if ends is not None:
+            yield from self._by_length(ends, size)
+            return
+        size = -(-b // -(-b // size))
+        for start in range(0, b, size):
+            yield slice(start, start + size), self.between(start, start + size)
+
+    def _by_length(self, ends: Tensor, size: int) -> Iterator[tuple[Tensor, "Batch"]]:
+        """The longest first; of shorter ones there are more in a batch."""
+        order, start, longest = ends.argsort(descending=True, stable=True), 0, int(ends.max())
+        while start < len(order):
+            end = max(1, int(ends[order[start]]))
+            places = order[start : start + size * longest // end]
+            inputs = shortened(taken(self.inputs, places.tolist()), end)
+            start += len(places)
+            yield places, Batch(inputs, self.labels[places], [self.indices[i] for i in places])
 
 
 class Originals(Protocol):
@@ -147,7 +173,7 @@ class Examples:
         labels, inputs = self.labels[list(indices)], self.source.read(indices)
         if self.watch is not None:
             self.watch.compare(indices, inputs)
-        return Batch(inputs, labels, indices)
+        return Batch(inputs, labels, indices, self.source.ragged)
 
     def unchanged(self, whole: bool = False) -> None:
         """Refuses a user's tensors that are no longer what they were at first; `whole` compares every row."""
@@ -176,9 +202,9 @@ class Examples:
 
     def selected(self, indices: Sequence[int]) -> "Examples":
         """Some of the instances, read into memory."""
-        inputs, labels, _ = self.take(indices)
+        inputs, labels, _, ragged = self.take(indices)
         originals = None if self.originals is None else Chosen(self.originals, indices)
-        return Examples(InMemory(inputs), labels, originals)
+        return Examples(InMemory(inputs, ragged), labels, originals)
 
 
 def fingerprint(inputs: Inputs, label: int) -> bytes:

@@ -35,6 +35,11 @@ class Source(Protocol):
         return False
 
     @property
+    def ragged(self) -> bool:
+        """Whether instances differ in length, and are filled up to the longest of a batch."""
+        return False
+
+    @property
     def largest(self) -> tuple[int, int]:
         """Two instances to try things on: the largest where they differ."""
         return 0, 1
@@ -48,6 +53,7 @@ class InMemory(Source):
     """Inputs that are tensors already."""
 
     inputs: Inputs
+    ragged: bool = False
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """Consecutive instances are a view, others a copy."""

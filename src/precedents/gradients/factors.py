@@ -7,6 +7,7 @@ inner products of their factors, and rows of a table that only one of two instan
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import isqrt
 from typing import Protocol, TypeVar
 
 import torch
@@ -20,9 +21,13 @@ from precedents.runtime.sparse import SparseRows
 OVERHEAD = 64  # what a factored product costs beside its multiplications, per pair of instances
 LARGE_NUMBERS = 2**16  # of a gradient from which on it is faster to form it in its place than to copy it
 FORMING = 1.25  # what a formed product costs with the forming and holding of the gradients
+WRITING = (
+    20  # multiplications in whose time a number of a formed gradient is written, in memory that is used again
+)
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
 
-PRODUCT_NUMBERS = 2**23  # inner products of factors that are held at once
+PRODUCT_NUMBERS = 2**22  # inner products of factors that are held at once, or numbers of gradients in pieces
+TABLE_NUMBERS = 2**23  # of tables that are laid out at once
 
 Self = TypeVar("Self", bound="Factored")
 
@@ -49,7 +54,7 @@ class Factored(Part, Protocol):
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether inner products cost fewer operations by factors than by formed gradients."""
+        """Whether the factors are kept: they cost fewer operations than formed gradients, or fewer numbers."""
 
     @property
     def stored(self) -> int:
@@ -63,9 +68,6 @@ class Factored(Part, Protocol):
 
     def changed(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
         """With each of its tensors changed, all of which have the instances as their first axis."""
-
-    def joined(self: Self, others: Sequence[Self]) -> Self:
-        """With the instances of others after its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +104,14 @@ class Outer:
     def is_cheaper(self) -> bool:
         """By counting: t t (o + i) against o i multiplications for each pair of instances, and the forming.
 
-        Sparse factors always are.
+        Of a large matrix, t (o + i) against o i numbers: it is formed in pieces when it is multiplied. Sparse
+        factors always are.
         """
         if isinstance(self.right, SparseRows):
             return True
         t, o, i = self.left.shape[1], self.left.shape[2], self.right.shape[2]
-        return t * t * (o + i) + OVERHEAD < FORMING * o * i
+        few = o * i >= LARGE_NUMBERS and t * (o + i) < o * i
+        return few or t * t * (o + i) + OVERHEAD < FORMING * o * i
 
     @property
     def stored(self) -> int:
@@ -131,8 +135,13 @@ class Outer:
             place.copy_(torch.bmm(left, self.right, out=BUFFERS.like(place)))
 
     def products(self, other: "Outer") -> Tensor:
-        """The products of the factors' inner products, summed over pairs of positions."""
-        (a, t), (b, s) = self.left.shape[:2], other.left.shape[:2]
+        """The products of the factors' inner products, summed over pairs of positions; or of formed gradients.
+
+        By counting: a b t s (o + i) multiplications, against those of forming and a b o i.
+        """
+        (a, t, o), (b, s, i) = self.left.shape, other.right.shape
+        if a * b * t * s * (o + i) > o * i * (a * (t + WRITING) + b * (s + WRITING) + a * b):
+            return self._in_pieces(other)
         size = max(1, PRODUCT_NUMBERS // max(1, t * b * s))
         if size < a:
             few = (self.changed(partial(_between, i, i + size)) for i in range(0, a, size))
@@ -140,6 +149,21 @@ class Outer:
         lefts = self.left.flatten(0, 1) @ other.left.flatten(0, 1).T  # [a t, b s]
         lefts *= self.right.flatten(0, 1) @ other.right.flatten(0, 1).T
         return lefts if t == s == 1 else lefts.reshape(a, t, b, s).sum(dim=(1, 3))
+
+    def _in_pieces(self, other: "Outer") -> Tensor:
+        """Products of gradients of which a few rows are formed at a time."""
+        a, b, (o, i) = len(self), len(other), (self.left.shape[2], self.right.shape[2])
+        total, size = self.left.new_zeros(a, b), max(1, PRODUCT_NUMBERS // ((a + b) * i))
+        for start in range(0, o, size):
+            mine, theirs = (each._piece(start, min(start + size, o)) for each in (self, other))
+            total.addmm_(mine, theirs.T)
+        return total
+
+    def _piece(self, start: int, stop: int) -> Tensor:
+        """Some rows of the gradients [b, rows times i]."""
+        left = self.left[:, :, start:stop].transpose(1, 2)
+        place = BUFFERS.like(self.right, len(self), stop - start, self.right.shape[2])
+        return torch.bmm(left, self.right, out=place).flatten(1)
 
     def squares(self) -> Tensor:
         """The products of the factors' inner products, of each instance with itself [b]."""
@@ -149,11 +173,6 @@ class Outer:
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Outer":
         """With both factors changed."""
         return Outer(self.parameter, function(self.left), function(self.right))
-
-    def joined(self, others: Sequence["Outer"]) -> "Outer":
-        """The instances of all, one after the other; positions that some do not have are zero."""
-        every = [self, *others]
-        return Outer(self.parameter, _stacked([p.left for p in every]), _stacked([p.right for p in every]))
 
     @classmethod
     def summed(cls, parts: Sequence["Outer"], parameter: Tensor, b: int) -> "Outer":
@@ -178,8 +197,9 @@ class Lookup:
 
     @property
     def is_cheaper(self) -> bool:
-        """By counting: the t entries that were used against the v of the table."""
-        return GATHERING * self.rows.shape[1] < len(self.parameter)
+        """By counting: the t entries that were used against the v of the table; of a large one, the numbers."""
+        few = self.parameter.numel() >= LARGE_NUMBERS and 2 * self.stored < self.parameter.numel()
+        return few or GATHERING * self.rows.shape[1] < len(self.parameter)
 
     @property
     def stored(self) -> int:
@@ -196,11 +216,28 @@ class Lookup:
 
     def products(self, other: "Lookup") -> Tensor:
         """The other's entries, weighed by this one's table of the rows that it has used."""
+        few = max(1, isqrt(TABLE_NUMBERS // self._entries), TABLE_NUMBERS // self.parameter.numel())
+        if few < len(self):
+            mine = (self.changed(partial(_between, i, i + few)) for i in range(0, len(self), few))
+            return torch.cat([each.products(other) for each in mine])
+        size = max(1, PRODUCT_NUMBERS // other._entries)
+        theirs = (other.changed(partial(_between, i, i + size)) for i in range(0, max(1, len(other)), size))
+        return torch.cat([self._weighed(each) for each in theirs]).T
+
+    def _weighed(self, other: "Lookup") -> Tensor:
+        """The inner products [b', b]; the other is laid out as well where it has most of the used rows too."""
         places, table = self._used
-        e = self.values.shape[2]
-        entries = places[other.rows][..., None] * e + torch.arange(e, device=places.device)
+        e, used = self.values.shape[2], places[other.rows]
+        if len(table) <= 2 * e * other.rows.shape[1]:
+            return other._table(used, len(table) // e).flatten(1) @ table
+        entries = used[..., None] * e + torch.arange(e, device=places.device)
         weights = other.values.flatten(1).contiguous()
-        return embedding_bag(entries.flatten(1), table, per_sample_weights=weights, mode="sum").T
+        return embedding_bag(entries.flatten(1), table, per_sample_weights=weights, mode="sum")
+
+    @property
+    def _entries(self) -> int:
+        """How many numbers an instance's values are."""
+        return max(1, self.values.shape[1] * self.values.shape[2])
 
     def squares(self) -> Tensor:
         """What an instance's entries on the same row have in common, summed over pairs of positions."""
@@ -210,11 +247,6 @@ class Lookup:
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Lookup":
         """The rows and the values."""
         return Lookup(self.parameter, function(self.rows), function(self.values))
-
-    def joined(self, others: Sequence["Lookup"]) -> "Lookup":
-        """The instances of all, one after the other; positions that some do not have are zero."""
-        every = [self, *others]
-        return Lookup(self.parameter, _stacked([p.rows for p in every]), _stacked([p.values for p in every]))
 
     @classmethod
     def summed(cls, parts: Sequence["Lookup"], parameter: Tensor, b: int) -> "Lookup":
@@ -243,21 +275,18 @@ class Lookup:
         return table.index_add_(0, places.flatten(), self.values.reshape(-1, e)).reshape(b, v, e)
 
 
-def _stacked(blocks: Sequence[Tensor]) -> Tensor:
-    """Blocks [b, t, ...] one after the other; positions that a block does not have are zero."""
-    most = max(block.shape[1] for block in blocks)
-    even = [block if block.shape[1] == most else _padded(block, most) for block in blocks]
-    return torch.cat(even)
-
-
 def _between(start: int, stop: int, values: Tensor) -> Tensor:
     """Some of the instances."""
     return values[start:stop]
 
 
-def _padded(block: Tensor, most: int) -> Tensor:
-    b, t, *rest = block.shape
-    return torch.cat([block, block.new_zeros(b, most - t, *rest)], dim=1)
+def filled(block: Tensor, shape: Sequence[int]) -> Tensor:
+    """The block as one of a larger shape, with zeros after its own numbers."""
+    if list(block.shape) == shape:
+        return block
+    larger = BUFFERS.like(block, *shape).zero_()
+    larger[tuple(map(slice, block.shape))] = block
+    return larger
 
 
 def positions(values: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.loss import Loss
 from precedents.data.examples import Batch
 from precedents.gradients.plan import Plan
-from precedents.gradients.rows import Rows, joined_factors
+from precedents.gradients.rows import Collected, Rows
 from precedents.gradients.search import searched
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
@@ -28,20 +28,15 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     """The gradient of each instance's loss [b, parameters]; with `columns`, only some of them, formed."""
     plan = planned(model)
     b = len(batch.labels)
-    size = -(-b // -(-b // plan.size))  # passes of one size, no larger than the plan's
     matrix = BUFFERS.empty((b, plan.width(columns)), next(iter(model.parameters.values())).dtype)
-    residuals = partial(_residuals, model.loss)
-    blocks: list[Rows] = []
-    for start in range(0, b, size):
-        piece = batch.between(start, start + size)
-        blocks += plan.pulled_back(piece, residuals, columns, matrix[start : start + size])
-    if len(blocks) == 1:
-        return blocks[0]
-    return Rows(
-        matrix,
-        torch.cat([block.scale for block in blocks]),
-        joined_factors([block.factors for block in blocks]),
-    )
+    residuals, collected = partial(_residuals, model.loss), Collected(b, matrix)
+    for places, piece in batch.pieces(plan.size):
+        into = matrix[places] if isinstance(places, slice) else None
+        for block in plan.pulled_back(piece, residuals, columns, into):
+            if into is not None and len(block) == b:
+                return block
+            collected.put(places, block)
+    return collected.rows()
 
 
 def _residuals(loss: Loss, logits: Tensor, labels: Tensor) -> list[Tensor]:
@@ -50,15 +45,11 @@ def _residuals(loss: Loss, logits: Tensor, labels: Tensor) -> list[Tensor]:
 
 
 @torch.inference_mode(mode=False)
-def row_size(model: Classifier) -> tuple[int, int, int, int]:
-    """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do.
-
-    The last is how many there are of a case while it is compared.
-    """
+def row_size(model: Classifier) -> tuple[int, int, int]:
+    """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do."""
     plan, first = planned(model), next(iter(model.parameters.values()))
     size = next(reversed(plan.places.values())).stop
-    stored = plan.stored or size
-    return size, first.element_size(), stored, min(size, stored) + plan.tables
+    return size, first.element_size(), plan.stored or size
 
 
 def pass_bytes(model: Classifier) -> int:

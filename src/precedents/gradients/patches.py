@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from precedents.gradients.factors import FORMING, OVERHEAD, Outer
+from precedents.gradients.factors import FORMING, OVERHEAD, Outer, filled
 from precedents.runtime.buffers import BUFFERS
 
 PATCH_NUMBERS = 2**20  # of patches that are laid out at once
@@ -151,10 +151,6 @@ class Patched:
         """With what came back and what was received changed."""
         return Patched(self.parameter, function(self.back), function(self.received), self.window)
 
-    def joined(self, others: Sequence["Patched"]) -> "Patched":
-        """The instances of all, one after the other; places that some do not have are zero."""
-        return _joined([self, *others], dim=0)
-
     @classmethod
     def summed(cls, parts: Sequence["Patched"], parameter: Tensor, b: int) -> "Patched":
         """The gradients of several calls of a layer, or of none, as those of one with all their calls."""
@@ -199,13 +195,4 @@ def _joined(parts: Sequence[Patched], dim: int) -> Patched:
 def _even(blocks: Sequence[Tensor], dim: int) -> list[Tensor]:
     """With zeros after each axis that is shorter than in the others, but for one."""
     most = [max(lengths) for lengths in zip(*(block.shape for block in blocks), strict=True)]
-    return [_filled(block, [*most[:dim], block.shape[dim], *most[dim + 1 :]]) for block in blocks]
-
-
-def _filled(block: Tensor, shape: Sequence[int]) -> Tensor:
-    """The block as one of a larger shape, with zeros after its own numbers."""
-    if list(block.shape) == shape:
-        return block
-    larger = block.new_zeros(*shape)
-    larger[tuple(map(slice, block.shape))] = block
-    return larger
+    return [filled(block, [*most[:dim], block.shape[dim], *most[dim + 1 :]]) for block in blocks]

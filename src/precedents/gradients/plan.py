@@ -22,7 +22,8 @@ from precedents.runtime.budget import MANY, MOST
 from precedents.runtime.sparse import SparseRows
 
 PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
-LEAST_INSTANCES = 32  # in one pass, however large they are
+LEAST_INSTANCES = 32  # in one pass, however large they are,
+A_FEW = 8  # or if memory is scarce, since fewer are slower
 
 Cotangents = Callable[[Tensor, Tensor], Sequence[Tensor]]  # of logits, labels: vectors [b, c] to be pulled back
 
@@ -41,23 +42,17 @@ class Plan:
     volume: float = PASS_NUMBERS / 64  # numbers that come back to the layers for one instance,
     in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
     stored: int = 0  # how many numbers of a gradient are stored, of the largest instances; none known: all
-    tables: int = 0  # how many numbers more a gradient may have where its rows of tables are laid out
 
     @property
     def size(self) -> int:
-        """Instances per pass: what stays in the cache, and an eighth of the budget at most."""
-        each = self._bytes
-        return max(1, min(self._in_cache, self.model.budget.bytes // each))
+        """Instances per pass: what stays in the cache, and an eighth of the budget; for a few, a quarter."""
+        room = self.model.budget.bytes // self.each
+        return max(1, min(self._in_cache, max(room // 8, min(A_FEW, room // 4))))
 
     @cached_property
     def _in_cache(self) -> int:
         most = MANY if isinstance(self.model.sample, SparseRows) else MOST
         return max(LEAST_INSTANCES, min(most, int(PASS_NUMBERS / max(self.in_cache, 1))))
-
-    @property
-    def _bytes(self) -> int:
-        """Eight times what a pass holds of one instance."""
-        return 8 * self.each
 
     @cached_property
     def each(self) -> int:

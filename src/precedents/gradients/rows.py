@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from precedents.gradients.factors import Factored
+from precedents.gradients.factors import Factored, filled
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.sparse import SparseRows
 
@@ -98,30 +98,70 @@ def _double(values: Tensor) -> Tensor:
     return values.double() if values.is_floating_point() else values
 
 
+class Collected:
+    """Rows that are put to their places block by block, so that a block's memory is free once it is copied."""
+
+    def __init__(self, n: int, matrix: Tensor | None = None) -> None:
+        self.matrix, self.scale = matrix, torch.empty(n, dtype=torch.double)
+        self.factors: Factors = ()
+        self.tensors: Sequence[Tensor] = ()  # of all factors, in order
+
+    def put(self, places: slice | Tensor, block: Rows) -> None:
+        """Copies a block, unless it was formed in its place; sparse ones come in order."""
+        n = len(self.scale)
+        self.scale[places] = block.scale
+        formed = (
+            self.matrix is not None and isinstance(places, slice) and _is_in(self.matrix[places], block.matrix)
+        )
+        if not formed:
+            self.matrix = _put(self.matrix, n, places, block.matrix)
+        own = [tensor for _, factor in block.factors for tensor in _tensors(factor)]
+        if not self.factors:
+            self.factors = block.factors
+        before = self.tensors or [None] * len(own)
+        self.tensors = [_put(into, n, places, each) for into, each in zip(before, own, strict=True)]
+
+    def rows(self) -> Rows:
+        """All of them."""
+        tensors = iter(self.tensors)
+        factors = tuple((place, factor.changed(lambda _: next(tensors))) for place, factor in self.factors)
+        assert self.matrix is not None
+        return Rows(self.matrix, self.scale, factors)
+
+
+def _tensors(factor: Factored) -> list[Tensor]:
+    """What the factor is made of."""
+    found: list[Tensor] = []
+
+    def noted(values: Tensor) -> Tensor:
+        found.append(values)
+        return values
+
+    factor.changed(noted)
+    return found
+
+
+def _is_in(place: Tensor, values: Tensor) -> bool:
+    return not isinstance(values, SparseRows) and place.data_ptr() == values.data_ptr()
+
+
+def _put(into: Tensor | None, n: int, places: slice | Tensor, values: Tensor) -> Tensor:
+    """N rows with these at their places; along axes that are longer in others, zeros come after."""
+    if isinstance(values, SparseRows):
+        return values if into is None else torch.cat([into, values])
+    into = BUFFERS.like(values, n, *values.shape[1:]) if into is None else into
+    shape = [max(lengths) for lengths in zip(into.shape[1:], values.shape[1:], strict=True)]
+    into = filled(into, [n, *shape])
+    into[places] = filled(values, [len(values), *shape])
+    return into
+
+
 def joined(blocks: Iterable[tuple[range, Rows]], n: int) -> Rows:
     """Blocks of n rows in all, with their places, as one; the memory of each is free once it is copied."""
-    matrix, scales, factors = torch.empty(0, 0), list[Tensor](), list[Factors]()
+    collected = Collected(n)
     for places, block in blocks:
-        sparse = isinstance(block.matrix, SparseRows)
         if len(block) == n:
-            matrix = block.matrix
-        elif not scales:
-            matrix = block.matrix if sparse else BUFFERS.empty((n, block.matrix.shape[1]), block.matrix.dtype)
-        elif sparse:
-            matrix = torch.cat([matrix, block.matrix])
-        if len(block) < n and not sparse:
-            matrix[places.start : places.stop] = block.matrix
-        scales.append(block.scale)
-        factors.append(block.factors)
+            return block
+        collected.put(slice(places.start, places.stop), block)
         del block
-    return Rows(matrix, torch.cat(scales), joined_factors(factors))
-
-
-def joined_factors(blocks: Sequence[Factors]) -> Factors:
-    """The factors of consecutive blocks, one after the other."""
-    first, *rest = blocks
-    if not rest:
-        return first
-    return tuple(
-        (place, factor.joined([block[i][1] for block in rest])) for i, (place, factor) in enumerate(first)
-    )
+    return collected.rows()

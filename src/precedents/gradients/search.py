@@ -16,7 +16,8 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import count
-from precedents.errors import InputError, PrecedentsError
+from precedents.errors import BudgetError, InputError, PrecedentsError
+from precedents.gradients.comparison import Apart, Held
 from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.folding import foldable, folded
@@ -32,7 +33,7 @@ from precedents.runtime.wording import first_line
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
 FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
-SEARCH = 4  # gradients that are held at once when the rules are tried
+SEARCH = 4  # gradients of the largest parameter that are held at once when the rules are tried
 SLOW_SEARCH = 6  # and when something else is, in float64
 INSTEAD = "Allow more memory, or use a metric without gradients: cos_last, cos_x."
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
@@ -44,10 +45,9 @@ class SlowGradientsWarning(UserWarning):
 
 def searched(model: Classifier) -> Plan:
     """Rules where they are right on the first instances, else vmap, else one instance at a time."""
-    batch, size = _tried_on(model), model.size
-    if size > FEW_NUMBERS:
-        what = f"Per-example gradients of {size} parameters"
-        model.budget.bound(SEARCH * model.itemsize * size, what, INSTEAD)
+    batch = _tried_on(model)
+    if model.size > FEW_NUMBERS:
+        _has_room(model, 0)
     with without_warnings():  # of what is only tried
         plan = _by_narrow(model) if isinstance(model.sample, SparseRows) else None
         plan = plan or _by_rules(model, batch)
@@ -67,6 +67,13 @@ def searched(model: Classifier) -> Plan:
     return _sized(plan, _caught(plan, batch))
 
 
+def _has_room(model: Classifier, held: int) -> None:
+    """Refuses a trial that the budget has no room for, with so many numbers of an instance's gradient."""
+    largest = max(parameter.numel() for parameter in model.parameters.values())
+    what = f"Per-example gradients of {model.size} parameters"
+    model.budget.bound(model.itemsize * (SEARCH * largest + held), what, INSTEAD)
+
+
 def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     """The plan by rules and copies of what they do not cover, if that is right: the usual case, quickly found.
 
@@ -80,17 +87,34 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
         assert plan.recording is not None
         if plan.recording.uncovered:
             return None
-        every, seen, found = range(len(logits)), _Seen(), False
-        last = next(reversed(plan.places.values())).stop
-        for some in [every] if last <= FEW_NUMBERS else [[i] for i in every]:
-            wanted = _wanted_alone(model, batch, logits, some)
-            seen = _caught(plan, batch, some)
-            if not _adds_up(plan, seen, wanted):
-                return None
-            found = found or any(bool(part.any()) for part in wanted)
+        if next(reversed(plan.places.values())).stop > FEW_NUMBERS:
+            del logits  # and what they were made of
+            plan = _sized(plan, _caught(plan, batch))
+            _has_room(model, plan.stored)
+            return plan if _right_apart(plan, batch, fresh()) else None
+        wanted = _wanted_alone(model, batch, logits, range(len(logits)))
+        seen = _caught(plan, batch, range(len(logits)))
+        if not _adds_up(plan, seen, wanted):
+            return None
+    except BudgetError:
+        raise
     except (*FAILURES, PrecedentsError):
         return None
-    return _sized(plan, seen) if found else None
+    return _sized(plan, seen) if any(bool(part.any()) for part in wanted) else None
+
+
+def _right_apart(plan: Plan, batch: Batch, module: nn.Module) -> bool:
+    """Whether the gradients are those of plain autograd, where they are too many to be held."""
+    assert plan.recording is not None
+    cotangent, found = _cotangent(plan.model, batch), False
+    apart = Apart(module, plan.places, lambda own: plan.model.outputs.of(own, batch.inputs))
+    for i in range(len(batch.labels)):
+        held = next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], partial(Held, i)))
+        comparison = apart.compared(held, cotangent)
+        if not comparison.agrees:
+            return False
+        found = found or comparison.largest > 0
+    return found
 
 
 def _tried_on(model: Classifier) -> Batch:
@@ -275,12 +299,7 @@ def _sized(plan: Plan, seen: "_Seen") -> Plan:
     volume, in_cache = recorder.volume / recorder.instances, recorder.in_cache / recorder.instances
     numbers = sum(stored for key, _, stored in seen.parts if key in factored)
     formed = sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
-    tables = sum(
-        plan.places[key].stop - plan.places[key].start for key, kind in factored.items() if kind is Lookup
-    )
-    return replace(
-        plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers + formed, tables=tables
-    )
+    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers + formed)
 
 
 def _cotangent(model: Classifier, batch: Batch) -> Tensor:

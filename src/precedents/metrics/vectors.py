@@ -13,6 +13,7 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch, Examples, InMemory
 from precedents.gradients.gradients import pass_bytes, row_size
+from precedents.gradients.plan import A_FEW
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
@@ -28,7 +29,7 @@ WEIGHED = 3  # vectors for one that is weighed: as it is formed, as it is weighe
 
 RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
 
-SIZE: Slot[tuple[int, int, int, int]] = Slot("length of a vector, bytes of a number, numbers stored, of a case")
+SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers stored")
 WEIGHED_ROWS: Slot[int] = Slot("rows that are weighed at once")
 ROWS: Slot[Sequence[RowBlock]] = Slot("vectors of the training set", large=True)
 SQUARES: Slot[Tensor] = Slot("squared lengths [n] of the training set's vectors")
@@ -59,7 +60,6 @@ class Vectors:
     itemsize: int  # the bytes of a number
     row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
     weighed: bool = False  # whether they are compared under a matrix: then they are formed, in float64
-    case_bytes: int = 0  # what is held of a case's vector while it is compared
     by_products: bool = False  # whether none is formed although they are weighed
 
     @classmethod
@@ -71,16 +71,15 @@ class Vectors:
         `weighed` says that the vectors are compared under a matrix, `by_products` that this needs none formed.
         """
 
-        def made() -> tuple[int, int, int, int]:
+        def made() -> tuple[int, int, int]:
             subject = workspace.subject
             if features is gradient:  # whose plan knows it
                 return row_size(subject.classifier)
             row = Rows.of(features(subject.classifier, subject.train.take(subject.train.largest[:1])))
-            return row.width, row.matrix.element_size(), row.stored, row.stored
+            return row.width, row.matrix.element_size(), row.stored
 
-        width, itemsize, stored, case = workspace.cache.once(SIZE.at(features), made)
-        sizes = width, itemsize, itemsize * stored
-        return cls(workspace, features, *sizes, weighed, itemsize * case, by_products)
+        width, itemsize, stored = workspace.cache.once(SIZE.at(features), made)
+        return cls(workspace, features, width, itemsize, itemsize * stored, weighed, by_products)
 
     def __len__(self) -> int:
         """How many training instances there are."""
@@ -124,10 +123,11 @@ class Vectors:
     @cached_property
     def at_once(self) -> int:
         """How many rows are made at once."""
-        model, stored = self.workspace.subject.classifier, self.row_bytes // self.itemsize
-        if isinstance(model.sample, SparseRows):  # of which nothing is formed
-            return model.budget.rows(stored, self.itemsize, stored, MANY)
-        return model.budget.rows(self.width, self.itemsize, stored)
+        model, row = self.workspace.subject.classifier, self.row_bytes
+        most = MANY if isinstance(model.sample, SparseRows) else MOST
+        if not self._forms and row < self.itemsize * self.width:
+            return model.budget.unformed(row, most)
+        return model.budget.rows(self.width, self.itemsize, row // self.itemsize)
 
     @property
     def _weighed(self) -> int:
@@ -162,7 +162,8 @@ class Vectors:
     def used(self, m: int) -> int:
         """Bytes that comparing m cases holds at once, without what is kept."""
         budget, rows = self.workspace.subject.classifier.budget, self._weighed if self._forms else self.at_once
-        passing = max(self._pass, min(rows * self._pass, budget.bytes // 8))
+        share = max(budget.bytes // 8, min(A_FEW * self._pass, budget.bytes // 4))  # as of plans
+        passing = max(self._pass, min(rows * self._pass, share))
         return (min(m, self._group) + 2 * rows) * self._formed + passing
 
     @property
@@ -183,7 +184,7 @@ class Vectors:
     @cached_property
     def _group(self) -> int:
         """How many cases are compared at once: their vectors take a third of the budget at most."""
-        each = 3 * max(self._formed, self.case_bytes, 1)
+        each = 3 * max(self._formed, 1)
         return max(1, self.workspace.subject.classifier.budget.bytes // each)
 
     def groups(self, cases: Examples) -> Iterator[Examples]:
@@ -193,7 +194,7 @@ class Vectors:
             yield cases
             return
         for batch in cases.batches(size):
-            yield Examples(InMemory(batch.inputs), batch.labels)
+            yield Examples(InMemory(batch.inputs, batch.ragged), batch.labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,14 +76,18 @@ class Budget:
         """What may be used now."""
         return max(0, self.given - self.held.bytes) if self.given is not None else available() // 2
 
-    def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None, most: int = MOST) -> int:
-        """How many rows of this width, of numbers of this many bytes, make a block: `most` at most.
+    def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None) -> int:
+        """How many rows of this width, of numbers of this many bytes, make a block.
 
         `stored` is how many numbers of a row are stored, if that is another count: the rest is not formed.
         """
         row, kept = (itemsize * max(1, numbers) for numbers in (width, width if stored is None else stored))
         enough = min(ENOUGH, max(FEW, BULK // row))
-        return max(1, min(most, max(enough, BLOCK // kept), self.bytes // (8 * kept)))
+        return max(1, min(MOST, max(enough, BLOCK // kept), self.bytes // (8 * kept)))
+
+    def unformed(self, row: int, most: int = MOST) -> int:
+        """How many rows of so many bytes make a block, if they are never formed: a sixth of the budget."""
+        return max(1, min(most, max(ENOUGH, BLOCK // max(1, row)), self.bytes // (6 * max(1, row))))
 
     def kept(self, streamed: bool) -> int:
         """Bytes of features that are kept for the next question: few of a streamed set without a budget."""

@@ -1,0 +1,102 @@
+"""The trial of a large model: gradients by rules against plain autograd, one parameter at a time.
+
+Neither is ever held whole: what comes back to a parameter is compared where it arrives, and forgotten.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from functools import partial, reduce
+from math import inf, isnan
+
+import torch
+from torch import Tensor, nn
+
+from precedents.gradients.factors import Dense, Lookup, Outer, Part
+
+PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used again
+RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all
+
+
+class Held:
+    """A sink that holds the gradients of one instance, as factors where they have some."""
+
+    def __init__(self, instance: int) -> None:
+        self.instance = instance
+        self.parts: dict[int, list[Part]] = {}  # by the parameter's id
+
+    def append(self, part: Part) -> None:
+        """Takes the gradients of one more parameter."""
+        place = slice(self.instance, self.instance + 1)
+        own: Part
+        if isinstance(part, (Outer, Lookup)):
+            own = part.changed(lambda values: values[place])
+        else:
+            own = Dense(part.parameter, part.formed()[place].clone())
+        self.parts.setdefault(id(part.parameter), []).append(own)
+
+    def formed(self, key: int) -> Tensor | None:
+        """The gradient of a parameter, which is forgotten; none where none came."""
+        formed = [part.formed() for part in self.parts.pop(key, [])]
+        return reduce(Tensor.add_, formed).flatten().cpu() if formed else None
+
+
+class Comparison:
+    """How far the gradients of an instance are from what plain autograd gives."""
+
+    def __init__(self, held: Held) -> None:
+        self.held, self.largest, self.excess = held, 0.0, 0.0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no number differs by more than a part of it and of the largest of all."""
+        return self.excess <= ABSOLUTE * self.largest + 1e-300
+
+    def arrived(self, key: int, back: Tensor) -> Tensor | None:
+        """Compares what came back to a parameter; in its place there is nothing to be held."""
+        theirs, ours = back.detach().to_dense().flatten().cpu(), self.held.formed(key)
+        ours = torch.zeros_like(theirs) if ours is None else ours
+        self._compare(ours, theirs)
+        return None if back.is_sparse else back.new_zeros(()).expand_as(back)
+
+    def _compare(self, ours: Tensor, theirs: Tensor) -> None:
+        """Notes how large the numbers are, and by how much they differ too much; ours are written over."""
+        for mine, wanted in zip(ours.split(PIECE_NUMBERS), theirs.split(PIECE_NUMBERS), strict=True):
+            sizes = wanted.abs()
+            excess = float(mine.sub_(wanted).abs_().sub_(sizes, alpha=RELATIVE).max())
+            self.largest = max(self.largest, float(sizes.max()))
+            self.excess = inf if isnan(excess) else max(self.excess, excess)
+
+    def rest(self) -> None:
+        """Compares what plain autograd knows nothing of, which is to be zero."""
+        for key in list(self.held.parts):
+            ours = self.held.formed(key)
+            assert ours is not None
+            self._compare(ours, torch.zeros_like(ours))
+
+
+class Apart:
+    """The logits [b, classes] of a module by parameters of its own, which show the same numbers.
+
+    So hooks on them are seen by nobody else.
+    """
+
+    def __init__(self, module: nn.Module, keys: Iterable[int], logits: Callable[[nn.Module], Tensor]) -> None:
+        own = {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in module.parameters()}
+        shared = {id(buffer): buffer for buffer in module.buffers()}
+        self.parameters = {key: own[key] for key in keys}
+        with torch.enable_grad():
+            self.logits = logits(deepcopy(module, {**own, **shared}))
+
+    def compared(self, held: Held, cotangent: Sequence[Tensor] | Tensor) -> Comparison:
+        """The gradients of an instance against those that are held of it."""
+        found, single = Comparison(held), torch.zeros_like(self.logits)
+        single[held.instance] = cotangent[held.instance]
+        handles = [p.register_hook(partial(found.arrived, key)) for key, p in self.parameters.items()]
+        try:
+            parameters = list(self.parameters.values())
+            torch.autograd.grad(self.logits, parameters, single, retain_graph=True, allow_unused=True)
+        finally:
+            for handle in handles:
+                handle.remove()
+        found.rest()
+        return found
