@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from precedents.data.inputs import Inputs, count, leaves, mapped, shapes
+from precedents.classifier.arguments import arguments
+from precedents.data.inputs import Collated, Inputs, count, leaves, mapped, ordered, shapes
 from precedents.errors import InputError, PrecedentsError, UnknownNameError, UserCodeError
 from precedents.runtime.users_code import out_of_memory, refused, why
 from precedents.runtime.wording import a_type
@@ -36,7 +37,8 @@ class Outputs:
     def of(self, module: nn.Module, inputs: Inputs) -> Tensor:
         """The logits [b, classes] that the module computes; the graph is kept if gradients are enabled."""
         b = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
-        return self.logits(returned(module, inputs), b)
+        logits = self.logits(returned(module, inputs), b)
+        return logits if isinstance(inputs, Tensor) else ordered(inputs, logits)
 
     def logits(self, output: Any, count: int) -> Tensor:
         """The logits of so many instances, or an error that says what came instead."""
@@ -80,6 +82,8 @@ def _mistyped(module: nn.Module, inputs: Inputs) -> str:
 
 def placed(module: nn.Module, inputs: Inputs) -> Inputs:
     """The inputs on the module's device, floating point ones in the module's precision."""
+    if isinstance(inputs, Collated):
+        inputs = arguments(module, inputs.arguments)
     home = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
 
     def moved(leaf: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
+from precedents.data.inputs import Collated
 from precedents.gradients.factors import Assembly, Lookup, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
@@ -106,7 +107,8 @@ class Plan:
             for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
                 yield self._rows(assembled, lengths[i])
             return
-        inputs = placed(self.model.module, batch.inputs)
+        inputs = batch.inputs
+        inputs = inputs if isinstance(inputs, Collated) else placed(self.model.module, inputs)
         with torch.no_grad():
             made(self.model.logits(inputs))
         for unit, length in zip(units, lengths, strict=True):
