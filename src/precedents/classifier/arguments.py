@@ -5,20 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
-from torch.nn.utils.rnn import PackedSequence
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 WHOLE = ("batch", "inputs", "data", "sample", "features")  # what forward calls what it takes apart itself
 
 
 def arguments(module: nn.Module, batch: Any) -> Any:
-    """A tuple of positional arguments or a dict of named ones, whichever the model's forward takes."""
+    """A tuple of positional arguments or a dict of named ones, as the model's forward takes them."""
     taken = list(inspect.signature(module.forward).parameters.values())
     names = [each.name for each in taken if each.kind in POSITIONAL]
     if isinstance(batch, Mapping):
         return _by_name(dict(batch), taken, names)
-    if not isinstance(batch, tuple) or isinstance(batch, PackedSequence):
-        return (batch,)
     any_number = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in taken)
     return (batch,) if len(names) == 1 < len(batch) and not any_number else batch
 

@@ -165,6 +165,7 @@ class Classifier:
     @staticmethod
     def _vectorised(inputs: Inputs, vectorise: Vectorise) -> Tensor:
         given = inputs.arguments if isinstance(inputs, Collated) else inputs
+        given = given[0] if isinstance(given, tuple) and len(given) == 1 else given
         with users("the function vectorise", "It is called with inputs [b, ...] and returns a tensor [b, d]"):
             found = vectorise(given)
         if not isinstance(found, Tensor) or found.ndim < 1 or len(found) != count(inputs):

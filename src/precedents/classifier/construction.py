@@ -108,7 +108,11 @@ class Construction:
                 again = outputs.of(module, sample)
             try:
                 single = torch.cat([outputs.of(module, each) for each in singles])
-            except InputError:  # together they could be computed
+            except InputError as error:  # together they could be computed
+                if isinstance(sample, Collated):
+                    raise InputError(
+                        f"The model takes instances together, but none of them alone. {error}"
+                    ) from error
                 single = logits + 1
         _refuse_randomness(logits, again)
         _refuse_mixing(logits, single, isinstance(sample, Collated))

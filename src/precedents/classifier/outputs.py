@@ -72,11 +72,11 @@ def _mistyped(module: nn.Module, inputs: Inputs) -> str:
     """That whole numbers came where the first layer takes others, or the other way round; else nothing."""
     first = next((layer for layer in module.modules() if next(layer.parameters(False), None) is not None), None)
     tokens = isinstance(first, (nn.Embedding, nn.EmbeddingBag))
-    for leaf in leaves(inputs):
-        if tokens and leaf.is_floating_point():
-            return f" of {leaf.dtype}, which are no token numbers (x.long())"
-        if not tokens and not leaf.is_floating_point():
-            return f" of {leaf.dtype}, which may have to be floating point (x.float())"
+    every = list(leaves(inputs))
+    if tokens and every and all(leaf.is_floating_point() for leaf in every):
+        return f" of {every[0].dtype}, which are no token numbers (x.long())"
+    if not tokens and every and not any(leaf.is_floating_point() for leaf in every):
+        return f" of {every[0].dtype}, which may have to be floating point (x.float())"
     return ""
 
 

@@ -1,17 +1,25 @@
 """Sets whose items become batches by a collate_fn: of a DataLoader, or of a dataset that it is named with."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+)
 from torch.utils.data._utils.collate import default_collate, default_convert
 
-from precedents.data.collation import Collation, Member
+from precedents.data.collation import Collation, Member, item_mark
 from precedents.data.inputs import Collated
 from precedents.data.labels import checked_labels, separate
 from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, Streamed, guarded
@@ -21,6 +29,7 @@ from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
 
 FEW = 16  # items that a collate_fn is learned from
+MANY = 64  # items from which on the collate_fn is not asked again what it makes of each alone
 
 
 def collates(data: Any, function: Any) -> bool:
@@ -39,12 +48,24 @@ class FromItems(Source):
     dataset: Any
     collation: Collation
     readings: Readings
-    largest: tuple[int, int] = (0, 1)  # the longest and the shortest: what there is most of padding between
-    streamed = True
+    known: Sequence[Member] = field(default=(), repr=False)  # what was read at first, without the items
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the items come from elsewhere than memory."""
+        dataset = self.dataset
+        while isinstance(dataset, Subset):
+            dataset = dataset.dataset
+        return not isinstance(dataset, (list, tuple, TensorDataset))
+
+    @cached_property
+    def largest(self) -> tuple[int, int]:
+        """The longest and the shortest, between which there is most padding."""
+        return extremes(self.known)
 
     def read(self, indices: Sequence[int]) -> Collated:
-        """The items, each compared with its first reading."""
-        members = self.members(indices)
+        """The items, each compared with its first reading; of many, as their owner has them."""
+        members = self.members(indices) if len(indices) <= MANY else self._unchanged(indices)
         found = Collated(members, self.collation)
         self.readings.compare(indices, found, [member.label for member in members])
         return found
@@ -53,6 +74,15 @@ class FromItems(Source):
         """The items, and what the collate_fn makes of each alone."""
         items = fetched(self.dataset, indices, self.readings.what)
         return [self.collation.member(item, f"item {i}") for i, item in zip(indices, items, strict=True)]
+
+    def _unchanged(self, indices: Sequence[int]) -> list[Member]:
+        """The items; what the collate_fn makes of each that is what it was, is known."""
+        found = []
+        for i, item in zip(indices, fetched(self.dataset, indices, self.readings.what), strict=True):
+            known, own = self.known[i], item_mark(item)
+            same = own is not None and own == known.raw
+            found.append(replace(known, item=item) if same else self.collation.member(item, f"item {i}"))
+        return found
 
 
 def fetched(dataset: Any, indices: Sequence[int], what: str) -> list[Any]:
@@ -79,7 +109,7 @@ def first_pass(members: Iterator[Sequence[Member]], readings: Readings, collatio
     for chunk in members:
         places = range(len(found), len(found) + len(chunk))
         readings.compare(places, Collated(chunk, collation), [member.label for member in chunk])
-        found += [Member(None, member.label, (), member.numbers) for member in chunk]
+        found += [replace(member, item=None) for member in chunk]
     return found
 
 
@@ -99,7 +129,7 @@ def mapped_set(dataset: Any, function: Any, labels: Any, what: str) -> tuple[Fro
     draft = FromItems(dataset, Collation.of(function, items, what, labels), Readings(what))
     chunks = (range(start, min(start + CHUNK_INSTANCES, count)) for start in range(0, count, CHUNK_INSTANCES))
     members = first_pass(map(draft.members, chunks), draft.readings, draft.collation)
-    source = FromItems(dataset, draft.collation, draft.readings, extremes(members))
+    source = FromItems(dataset, draft.collation, draft.readings, members)
     return source, [member.label for member in members]
 
 
@@ -177,7 +207,8 @@ def _refuse_sampler(loader: "DataLoader[Any]", what: str) -> None:
         raise InputError(
             f"The sampler of the {what} takes {len(given)} times one of the {count} instances of its "
             "dataset, and not each of them once. Pass a loader of the instances that are meant: "
-            "DataLoader(torch.utils.data.Subset(loader.dataset, indices), collate_fn=loader.collate_fn)."
+            "DataLoader(torch.utils.data.Subset(loader.dataset, indices), collate_fn=loader.collate_fn); "
+            "or all: pr.Examples.of(loader.dataset, collate_fn=loader.collate_fn)."
         )
 
 

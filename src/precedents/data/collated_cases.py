@@ -21,6 +21,7 @@ from precedents.data.layouts import (
     Shared,
     Starts,
     changed,
+    fed,
     leaves_of,
     lengths_in,
     spans_in,
@@ -170,9 +171,8 @@ class ReadyBatch:
         batch = self.batch
         if places != list(range(self.count)):
             batch = changed(lambda way, part: way.taken(part, places, lengths), self.layout, batch)
-        return MadeBatch(
-            batch, None, spans_in(self.layout, batch, [] if lengths is None else [lengths[places]])
-        )
+        spans = spans_in(self.layout, batch, [] if lengths is None else [lengths[places]])
+        return MadeBatch(fed(self.layout, batch), None, spans)
 
     def alone(self, member: Member) -> Inputs:
         """An instance without a batch's axis, and without its padding."""

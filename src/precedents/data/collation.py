@@ -22,6 +22,7 @@ from precedents.data.layouts import (
     InARow,
     Layout,
     begins,
+    fed,
     learned,
     leaves_of,
     lengths_in,
@@ -51,6 +52,7 @@ class Member:
     sizes: tuple[int, ...] = ()  # positions in each part that has those of all instances in one row
     numbers: int = 0  # that the model is fed
     mark: bytes = b""  # differs when what the model is fed differs
+    raw: bytes | None = None  # differs when the item differs; none if that cannot be told
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +97,11 @@ class Collation:
     def member(self, item: Any, where: str) -> Member:
         """An item as an instance."""
         x, y = self._parts(self.batch([item]))
-        fed = of_one(self.inner, x)
+        alone = of_one(self.inner, x)
         label = 0 if self.form.label is None else class_number(_listed(y)[0], where)
         sizes = tuple(len(part) for way, part in leaves_of(self.inner, x) if isinstance(way, InARow))
-        return Member(item, label, sizes, sum(leaf.numel() for leaf in leaves(fed)), mark_of(fed))
+        numbers = sum(leaf.numel() for leaf in leaves(alone))
+        return Member(item, label, sizes, numbers, mark_of(alone), item_mark(item))
 
     def made(self, members: Sequence[Member]) -> MadeBatch:
         """The batch of these instances, without its labels."""
@@ -109,7 +112,7 @@ class Collation:
         order = self.order(batch, members) if self.reorders or not told else None
         rows = range(len(members)) if order is None else order.argsort().tolist()
         sizes = torch.tensor([members[i].sizes for i in rows]).T  # of each part
-        return MadeBatch(x, order, spans_in(self.inner, x, list(sizes)))
+        return MadeBatch(fed(self.inner, x), order, spans_in(self.inner, x, list(sizes)))
 
     def alone(self, member: Member) -> Inputs:
         """What the model is fed of one instance, without a batch's axis."""
@@ -199,14 +202,30 @@ def mark_of(nest: Any) -> bytes:
     return digest.digest()
 
 
+def item_mark(item: Any) -> bytes | None:
+    """Eight bytes that differ when an item differs; none of what is not made of texts, numbers and tensors."""
+    return mark_of(item) if _is_plain(item) else None
+
+
+def _is_plain(item: Any) -> bool:
+    if isinstance(item, (tuple, list, dict)):
+        return all(map(_is_plain, item.values() if isinstance(item, dict) else item))
+    if isinstance(item, np.ndarray):
+        return item.dtype.kind in "biuf"
+    return isinstance(item, (str, int, float, bytes, type(None), np.generic)) or (
+        isinstance(item, Tensor) and item.layout is torch.strided and not item.is_nested
+    )
+
+
 def _written(nest: Any, digest: Any) -> None:
+    if isinstance(nest, np.ndarray):
+        nest = torch.as_tensor(np.ascontiguousarray(nest))
     if isinstance(nest, Tensor):
-        whole = nest.detach().cpu().contiguous()
         digest.update(f"{tuple(nest.shape)} {nest.dtype}".encode())
-        digest.update(whole.reshape(-1).view(torch.uint8).numpy())
+        digest.update(nest.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     elif isinstance(nest, (dict, tuple, list)):
-        digest.update(f"{len(nest)}".encode())
+        digest.update(f"{type(nest).__name__} {len(nest)}:".encode())
         for part in nest.values() if isinstance(nest, dict) else nest:
             _written(part, digest)
     else:
-        digest.update(repr(nest).encode(errors="backslashreplace"))
+        digest.update(f"{nest!r},".encode(errors="backslashreplace"))

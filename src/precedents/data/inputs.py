@@ -23,7 +23,7 @@ Nest = TypeVar("Nest")  # Inputs, or what a layer receives and returns: lists an
 class MadeBatch:
     """A batch that some instances became."""
 
-    inputs: Any  # what the model is fed: a tuple, a dict, or one value
+    inputs: Any  # what the model is fed: a tuple or a dict
     order: Tensor | None = None  # for each instance its row in the batch; none: the same
     spans: Mapping[int, "Spans"] = field(default_factory=dict)  # by length, tensors of all positions in a row
 
@@ -64,7 +64,7 @@ class Collated:
 
     @property
     def arguments(self) -> Any:
-        """What the model is fed: a tuple of positional arguments, a dict of named ones, or one value."""
+        """What the model is fed: a tuple of positional arguments, or a dict of named ones."""
         return self.made.inputs
 
     @cached_property

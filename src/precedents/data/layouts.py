@@ -246,6 +246,11 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return torch.equal(one, other) or (one.is_floating_point() and torch.allclose(one, other, equal_nan=True))
 
 
+def fed(layout: Layout, batch: Any) -> Any:
+    """What the model is given of a batch: a dict, or a tuple, of one value where there is no other."""
+    return (batch,) if isinstance(layout, Shared) else batch
+
+
 def spans_in(layout: Layout, batch: Any, lengths: Sequence[Tensor]) -> dict[int, Spans]:
     """Of each part with the positions of all instances in one row, whose each is; `lengths` of such parts."""
     found, given = {}, iter(lengths)

@@ -170,9 +170,11 @@ def _decides(keys: Sequence[Any], numbers: Sequence[float | None]) -> bool:
 def _described(batch: Any) -> str:
     """A batch of one item in words."""
     if isinstance(batch, Mapping):
-        return "dicts with " + ", ".join(f"{key!r} {_shape(part)}" for key, part in batch.items())
+        return (
+            "dicts of " + ", ".join(f"{key!r} {_shape(part)}" for key, part in batch.items()) + " for one item"
+        )
     if isinstance(batch, (tuple, list)) and not isinstance(batch, PackedSequence):
-        return f"{len(batch)} parts, of one item " + ", ".join(map(_shape, batch))
+        return "tuples of " + ", ".join(map(_shape, batch)) + " for one item"
     return f"{a_type(batch)} by itself"
 
 

@@ -12,12 +12,12 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
-from precedents.data.inputs import Collated
+from precedents.data.inputs import Collated, Inputs
 from precedents.gradients.factors import Assembly, Lookup, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
 from precedents.gradients.recording import Recording
-from precedents.gradients.rows import Rows
+from precedents.gradients.rows import Rows, joined_factors
 from precedents.runtime.budget import MOST
 
 PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
@@ -102,6 +102,9 @@ class Plan:
                 units.append(torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits))
             return units
 
+        if self.recording is not None and _is_ambiguous(batch.inputs):
+            yield from self._one_by_one(batch, cotangents, columns, into)
+            return
         if self.recording is not None:
             sink = partial(self.assembly, len(batch.labels), columns, into)
             for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
@@ -116,6 +119,20 @@ class Plan:
             matrix = one_by_one(self.model, inputs, unit).cpu()
             matrix = matrix if columns is None else matrix[:, columns]
             yield Rows(matrix if into is None else into.copy_(matrix), length)
+
+    def _one_by_one(
+        self, batch: Batch, cotangents: Cotangents, columns: slice | None, into: Tensor | None
+    ) -> Iterator[Rows]:
+        """The same from a pass for each instance."""
+        singles = [batch.between(i, i + 1) for i in range(len(batch.labels))]
+        every = [list(self.pulled_back(single, cotangents, columns)) for single in singles]
+        for rows in zip(*every, strict=True):
+            matrix = torch.cat([row.matrix for row in rows])
+            scale, factors = (
+                torch.cat([row.scale for row in rows]),
+                joined_factors([row.factors for row in rows]),
+            )
+            yield Rows(matrix if into is None else into.copy_(matrix), scale, factors)
 
     def assembly(self, b: int, columns: slice | None, into: Tensor | None = None) -> Assembly:
         """Where the gradients of b instances are put as they come; formed `into` a matrix, if one is given."""
@@ -134,3 +151,9 @@ class Plan:
     @cached_property
     def _parameters(self) -> dict[int, Tensor]:
         return {id(parameter): parameter for parameter in self.model.parameters.values()}
+
+
+def _is_ambiguous(inputs: Inputs) -> bool:
+    """Whether there are as many instances as positions of all of them in a row, but not one of each."""
+    spans = inputs.made.spans if isinstance(inputs, Collated) else {}
+    return any(length == each.count and not each.plain for length, each in spans.items())

@@ -17,14 +17,10 @@ def parts(module: nn.EmbeddingBag, grad: Tensor, rows: Tensor, *received: Tensor
     """What came back to a bag belongs, in shares, to all rows in it; the padding row gets nothing."""
     given = [each for each in received if each is not None]
     weights = next((each for each in given if each.is_floating_point()), None)
-    real = torch.ones_like(rows, dtype=torch.bool)
-    if rows.ndim == 1:  # all bags one after the other, and where each begins
-        starts = next(each for each in given if not each.is_floating_point())
-        spans = _spans(starts, len(rows), module.include_last_offset)
-        weights = None if weights is None else spans.laid_out(weights)
-        rows, real = spans.laid_out(rows), spans.laid_out(real)
-    if module.padding_idx is not None:
-        real = real & (rows != module.padding_idx)
+    starts = next((each for each in given if not each.is_floating_point()), None)
+    if starts is not None and module.include_last_offset:
+        starts = starts[:-1]
+    rows, real, weights = bags(rows, starts, weights, module.padding_idx)
     if module.mode == "max":
         yield Lookup(module.weight, rows, _largest(module.weight.detach()[rows], real, grad))
         return
@@ -34,9 +30,16 @@ def parts(module: nn.EmbeddingBag, grad: Tensor, rows: Tensor, *received: Tensor
     yield Lookup(module.weight, rows, shares[..., None] * grad[:, None])
 
 
-def _spans(starts: Tensor, total: int, ended: bool) -> Spans:
-    ends = starts if ended else torch.cat([starts, starts.new_tensor([total])])
-    return Spans.of(ends.diff())
+def bags(
+    rows: Tensor, starts: Tensor | None, weights: Tensor | None, padding: int | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The rows that each bag names [b, t], where they are real ones, and their weights, if they have any."""
+    real = torch.ones_like(rows, dtype=torch.bool)
+    if starts is not None and rows.ndim == 1:  # all bags one after the other
+        spans = Spans.of(torch.cat([starts, starts.new_tensor([len(rows)])]).diff())
+        weights = None if weights is None else spans.laid_out(weights)
+        rows, real = spans.laid_out(rows), spans.laid_out(real)
+    return rows, real if padding is None else real & (rows != padding), weights
 
 
 def _largest(values: Tensor, real: Tensor, grad: Tensor) -> Tensor:
