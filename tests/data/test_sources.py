@@ -213,13 +213,39 @@ def test_an_empty_stream_is_refused(data) -> None:
         Examples.of(data)
 
 
-def test_batches_that_are_padded_differently_are_refused() -> None:
-    def padded(items):
+def test_items_that_depend_on_their_batch_are_refused() -> None:
+    def centred(items):
+        rows = torch.stack([x for x, _ in items])
+        return rows - rows.mean(dim=0), torch.tensor([y for _, y in items])
+
+    with pytest.raises(
+        InputError, match=r"collate_fn of the training set makes something else of an item in a"
+    ):
+        Examples.of(DataLoader(Rows(), batch_size=2, collate_fn=centred))
+
+
+def test_items_that_depend_on_their_place_in_the_batch_are_refused() -> None:
+    def cut(items):
         rows = [x[: 2 + i % 3] for i, (x, _) in enumerate(items)]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True), torch.tensor([y for _, y in items])
 
-    with pytest.raises(InputError, match=r"Instance 22 of the training set has the shape .* Pad or crop"):
-        Examples.of(DataLoader(Rows(), batch_size=2, collate_fn=padded))
+    class Sums(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.sum(dim=1, keepdim=True))
+
+    with pytest.raises(InputError, match=r"output for an instance depends on its padding or on the others"):
+        Explainer(Sums(1, 3), DataLoader(Rows(), batch_size=2, collate_fn=cut))
+
+
+def test_batches_that_are_padded_differently_need_their_collate_fn() -> None:
+    class Ragged:
+        def __iter__(self):
+            yield from ((X[i : i + 2, : 2 + i % 3], Y[i : i + 2]) for i in range(0, 22, 2))
+
+    with pytest.raises(
+        InputError, match=r"Instance 2 of the training set has the shape .* Pad or crop.*collate_fn"
+    ):
+        Examples.of(Ragged())
 
 
 # Where labels are.

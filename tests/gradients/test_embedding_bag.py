@@ -8,7 +8,9 @@ from gradients.single import Alone, B, everywhere, normal, ruled, slow, stirred
 
 
 @settings(max_examples=20)
-@given(st.integers(1, 5), st.integers(2, 6), st.integers(1, 4), st.sampled_from(["sum", "mean"]), st.data())
+@given(
+    st.integers(1, 5), st.integers(2, 6), st.integers(1, 4), st.sampled_from(["sum", "mean", "max"]), st.data()
+)
 def test_embedding_bag(positions, words, width, mode, data) -> None:
     padding = data.draw(st.none() | st.integers(0, words - 1))
     layer = nn.EmbeddingBag(words, width, mode=mode, padding_idx=padding)
@@ -54,16 +56,39 @@ class Learned(nn.Module):
 
 
 class Offsets(nn.Module):
-    def __init__(self) -> None:
+    """All bags in one row, of the lengths that instances have."""
+
+    def __init__(self, by_name: bool = False, **settings) -> None:
         super().__init__()
-        self.bag = nn.EmbeddingBag(7, 3)
+        self.bag, self.by_name = nn.EmbeddingBag(7, 3, **settings), by_name
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        b, t = tokens.shape
-        return self.bag(tokens.flatten(), t * torch.arange(b))
+    def forward(self, tokens: torch.Tensor, lengths: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        real = torch.arange(tokens.shape[1]) < lengths[:, None]
+        ends = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)])
+        offsets = ends if self.bag.include_last_offset else ends[:-1]
+        weighed = weights[real] if self.bag.mode == "sum" else None
+        if self.by_name:
+            return self.bag(tokens[real], per_sample_weights=weighed, offsets=offsets)
+        return self.bag(tokens[real], offsets, weighed)
 
 
-@pytest.mark.parametrize("bag", [nn.EmbeddingBag(7, 3, mode="max"), Offsets()])
-def test_other_bags_are_slow_and_right(bag) -> None:
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"padding_idx": 2}, {"include_last_offset": True, "padding_idx": 0}], ids=str
+)
+def test_bags_with_offsets(mode, settings) -> None:
+    inputs = torch.randint(7, (B, 5)), torch.tensor([3, 0, 5, 1]), normal(B, 5)
+    ruled(Alone(stirred(Offsets(mode=mode, **settings)), *inputs), inputs)
+
+
+def test_arguments_by_name_in_any_order() -> None:
+    inputs = torch.randint(7, (B, 5)), torch.tensor([2, 3, 5, 1]), normal(B, 5)
+    ruled(Alone(stirred(Offsets(by_name=True, mode="sum")), *inputs), inputs)
+
+
+@pytest.mark.parametrize("mode", ["mean", "max"])
+def test_other_bags_are_slow_and_right(mode) -> None:
     tokens = torch.randint(7, (B, 5))
+    bag = nn.EmbeddingBag(7, 3, mode=mode)
+    bag.register_parameter("unused", nn.Parameter(torch.zeros(1)))
     slow(Alone(stirred(bag), tokens), tokens)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from precedents.adapters._adapter import Adapter
+from precedents.adapters._collated import ItemView, collation_of
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.construction import Told, refuse_keywords
 from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
-from precedents.data.inputs import count, leaves
+from precedents.data.inputs import Collated, count, leaves
 from precedents.errors import InputError
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type
@@ -63,7 +65,10 @@ class Subject:
                 f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
             )
         names = _checked_names(adapter.classes if classes is None else classes, model)
-        return cls(model, train, adapter, names, render or adapter.render)
+        shown = render or adapter.render
+        if isinstance(model.sample, Collated) and (collation := collation_of(train)) is not None:
+            shown = ItemView(collation, shown)
+        return cls(model, train, adapter, names, shown)
 
     @property
     def name(self) -> str:
@@ -71,7 +76,11 @@ class Subject:
         return self.adapter.name or type(self.classifier.module).__name__
 
     def test(self, data: Any) -> Examples:
-        """A test set of the user's."""
+        """A test set of the user's; one without a collate_fn has that of the training set."""
+        collation = collation_of(self.train)
+        if collation is not None and not isinstance(data, (Examples, DataLoader)):
+            place = collation.form.label
+            data = Examples.of(data, "test set", labels=place, collate_fn=collation.function)
         test = self.adapter.examples(data, "test set")
         checked_range(test.labels, self.classifier.classes, "test set")
         return test

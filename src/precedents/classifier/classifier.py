@@ -23,7 +23,7 @@ from precedents.classifier.memory_format import layout, store
 from precedents.classifier.outputs import Outputs
 from precedents.data.examples import Batch, Examples
 from precedents.data.examples import fingerprint as mark
-from precedents.data.inputs import Inputs, between, count, leaves
+from precedents.data.inputs import Collated, Inputs, alone, between, count, leaves, ordered
 from precedents.errors import InputError, NotApplicable, NumericalError
 from precedents.runtime.budget import FLOAT64, Budget
 from precedents.runtime.cache import Cache
@@ -40,6 +40,7 @@ Vectorise = Callable[[Inputs], Tensor]
 FORWARD_INSTANCES = 512  # that go forward at once, at most,
 FORWARD_BYTES = 2**28  # that their layers return
 
+RAGGED = "The instances are of different lengths, so that they are no vectors as they are."
 WHERE = {"instance": "training instances"}  # what instances are, in messages
 
 DRAWS = 0x9E3779B97F4A7C15 >> 1  # far from the seeds that people train with: a draw is no model's own beginning
@@ -159,16 +160,47 @@ class Classifier:
                 "The inputs are token numbers, which are no vectors. Say how to count them: "
                 "vectorise=lambda tokens: torch.nn.functional.one_hot(tokens, words).sum(1)"
             )
-        return torch.cat([leaf.double().flatten(1).cpu() for leaf in leaves(inputs)], dim=1)
+        if isinstance(inputs, Collated) and self.ragged:
+            raise NotApplicable(f"{RAGGED} Say how to make vectors of them: vectorise=.")
+        found = torch.cat([leaf.double().flatten(1).cpu() for leaf in leaves(inputs)], dim=1)
+        return ordered(inputs, found) if isinstance(inputs, Collated) else found
 
     @staticmethod
     def _vectorised(inputs: Inputs, vectorise: Vectorise) -> Tensor:
+        given = inputs.arguments if isinstance(inputs, Collated) else inputs
+        given = given[0] if isinstance(given, tuple) and len(given) == 1 else given
         with users("the function vectorise", "It is called with inputs [b, ...] and returns a tensor [b, d]"):
-            found = vectorise(inputs)
+            found = vectorise(given)
         if not isinstance(found, Tensor) or found.ndim < 1 or len(found) != count(inputs):
             what = f"the shape {tuple(found.shape)}" if isinstance(found, Tensor) else a_type(found)
             raise InputError(f"vectorise gives {what} for {count(inputs)} instances. Return a tensor [b, d].")
-        return found.double().reshape(len(found), -1).cpu()
+        return ordered(inputs, found.double().reshape(len(found), -1).cpu())
+
+    @cached_property
+    def ragged(self) -> bool:
+        """Whether instances differ in shape, as far as two can tell."""
+        one, *others = (
+            [leaf.shape for leaf in leaves(alone(self.sample, i))] for i in range(count(self.sample))
+        )
+        return any(other != one for other in others)
+
+    def of_one_width(self, strict: bool) -> "Classifier":
+        """Without the hidden layers that are longer for longer instances; `strict` refuses them."""
+        singles = [alone(self.sample, i) for i in range(count(self.sample))]
+        kept = [tap for tap in self.taps if len({self._width(single, tap) for single in singles} | {None}) == 2]
+        if strict and len(kept) < len(self.taps):
+            raise InputError(
+                f"A hidden layer that was named is not of one length for all instances; these are: "
+                f"{', '.join(tap.module for tap in kept) or 'none'}. Name layers after the tokens are pooled."
+            )
+        return replace(self, taps=tuple(kept))
+
+    def _width(self, single: Inputs, tap: Tap) -> int | None:
+        """How long a hidden layer of one instance is; none if it has no axis of instances."""
+        try:
+            return self._hidden(single, [tap])[0].shape[1]
+        except InputError:
+            return None
 
     def hidden(self, inputs: Inputs, last: bool = False) -> list[Tensor]:
         """The hidden layers [b, d_i], flattened, in the order of computation; or the last of them alone."""
@@ -192,7 +224,8 @@ class Classifier:
         missing = [tap.module for tap in taps if tap not in seen]
         if missing:
             raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
-        return [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in taps]
+        layers = [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in taps]
+        return layers if isinstance(inputs, Tensor) else [ordered(inputs, layer) for layer in layers]
 
     @torch.no_grad()
     def head_input(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -207,7 +240,10 @@ class Classifier:
             handle = module.get_submodule(self.head).register_forward_pre_hook(before, with_kwargs=True)
             logits = self.outputs.of(module, batch.inputs)
             handle.remove()
-        return received[0].double().cpu(), self.checked_logits(logits, batch.indices)
+        found = received[0].double().cpu()
+        if isinstance(batch.inputs, Collated):
+            found = ordered(batch.inputs, found)
+        return found, self.checked_logits(logits, batch.indices)
 
     def fingerprint(self) -> str:
         """A text that differs when the architecture, a weight, a buffer, the loss or the output does."""

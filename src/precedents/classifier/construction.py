@@ -15,7 +15,7 @@ from precedents.classifier.memory_format import laid_out
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
 from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
 from precedents.data.examples import Examples, checked_range
-from precedents.data.inputs import Inputs, alone, leaves, unusable
+from precedents.data.inputs import Collated, Inputs, alone, count, leaves, ordered, unusable
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError, KeywordError
 from precedents.runtime.budget import COUNTED, Budget
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from precedents.classifier.classifier import Classifier, Vectorise
 
 HALF = (torch.float16, torch.bfloat16)
+LENGTHS = 12  # instances that are tried with and without padding
 MANY_INSTANCES = 32  # whose one output lies within 0 and 1, if it is a probability
 
 
@@ -83,6 +84,9 @@ class Construction:
             input_bytes=look.input_bytes,
             written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
+        if isinstance(sample, Collated):
+            _refuse_padding(model, train)
+            model = model.of_one_width(strict=self.hidden is not None)
         single = look.outputs.single
         if self.loss is None:
             _refuse_probabilities(model, logits, train, single)
@@ -99,15 +103,20 @@ class Construction:
             bytes_ = sum(x.held if isinstance(x, SparseRows) else x.nbytes for x in leaves(sample))
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
+            logits = ordered(sample, logits) if isinstance(sample, Collated) else logits
             again, trace = traced(module, partial(outputs.of, module, sample))
             if not _are_equal(logits, again):  # torch's encoder layers compute otherwise while they are watched
                 again = outputs.of(module, sample)
             try:
                 single = torch.cat([outputs.of(module, each) for each in singles])
-            except InputError:  # together they could be computed
+            except InputError as error:  # together they could be computed
+                if isinstance(sample, Collated):
+                    raise InputError(
+                        f"The model takes instances together, but none of them alone. {error}"
+                    ) from error
                 single = logits + 1
         _refuse_randomness(logits, again)
-        _refuse_mixing(logits, single)
+        _refuse_mixing(logits, single, isinstance(sample, Collated))
         return FirstLook(outputs, logits, trace, bytes_ // b)
 
 
@@ -125,7 +134,8 @@ class FirstLook:
         """The name of a Linear that is called once and returns the logits, or the one of two classes."""
         names = [name for name, _ in self.trace.linear]
         own = self.logits[:, 1:] if self.outputs.form == "logit" else self.logits
-        found = (n for n, value in self.trace.linear if torch.equal(value, own) and names.count(n) == 1)
+        linear = ((n, value) for n, value in self.trace.linear if not value.is_nested)
+        found = (n for n, value in linear if torch.equal(value, own) and names.count(n) == 1)
         return next(found, None)
 
 
@@ -215,14 +225,39 @@ def _are_equal(logits: Tensor, again: Tensor) -> bool:
     return torch.equal(logits.nan_to_num(), again.nan_to_num())
 
 
-def _refuse_mixing(logits: Tensor, single: Tensor) -> None:
-    if not torch.allclose(
-        logits, single, rtol=1e-3, atol=1e-5 + 1e-4 * float(logits.abs().max()), equal_nan=True
-    ):
+def _refuse_mixing(logits: Tensor, single: Tensor, padded: bool = False) -> None:
+    within = float(torch.finfo(logits.dtype).eps) ** 0.5 * float(logits.abs().nan_to_num().max())
+    if padded and not torch.allclose(logits, single, rtol=0, atol=within, equal_nan=True):
+        i = int((logits - single).abs().nan_to_num(torch.inf).amax(dim=1).argmax())
+        raise InputError(
+            "The model's output for an instance depends on its padding or on the others of its batch: "
+            f"alone one has the logits {_few(single[i])}, beside others {_few(logits[i])}. Let the model leave "
+            "out what is padded (a mean over the lengths, pack_padded_sequence, an attention mask), and let no "
+            "layer mix the instances."
+        )
+    rounding = 1e-5 + 1e-4 * float(logits.abs().max())
+    if not torch.allclose(logits, single, rtol=1e-3, atol=rounding, equal_nan=True):
         raise InputError(
             "The model's output for an instance depends on the other instances of the batch. "
             "Gradients per instance need BatchNorm with track_running_stats=True and the batch as first axis."
         )
+
+
+def _few(numbers: Tensor) -> str:
+    return (
+        "["
+        + ", ".join(f"{value:.4g}" for value in numbers[:4].tolist())
+        + (" ...]" if len(numbers) > 4 else "]")
+    )
+
+
+@torch.no_grad()
+def _refuse_padding(model: "Classifier", train: Examples) -> None:
+    """Refuses a model for which an instance is not the same in every batch, tried on some of the set."""
+    places = sorted({*train.largest, *(i * (len(train) - 1) // (LENGTHS - 1) for i in range(LENGTHS))})
+    batch = train.take(places[: model.at_once]).inputs
+    singles = torch.cat([model.logits(alone(batch, i)) for i in range(count(batch))])
+    _refuse_mixing(model.logits(batch), singles, padded=True)
 
 
 @torch.no_grad()

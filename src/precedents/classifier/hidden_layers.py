@@ -142,8 +142,9 @@ def flat(value: Any, count: int, module: nn.Module, tap: Tap) -> Tensor:
     if isinstance(module, nn.RNNBase) and tap.returned:
         states = _states(value)
         value = states[: len(states) - tap.less].transpose(0, 1)
-    if not isinstance(value, Tensor) or value.ndim < 2 or len(value) != count:
-        got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    plain = isinstance(value, Tensor) and not value.is_nested
+    if not plain or value.ndim < 2 or len(value) != count:
+        got = tuple(value.shape) if plain else type(value).__name__
         raise InputError(
             f"The hidden layer {tap.module!r} gives {got} for {count} instances; its first axis must be the "
             "instances. Name the hidden layers: hidden=['name of a module', ...]."

@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from precedents.data.inputs import Inputs, count, leaves, mapped, shapes
+from precedents.classifier.arguments import arguments
+from precedents.data.inputs import Collated, Inputs, count, leaves, mapped, ordered, shapes
 from precedents.errors import InputError, PrecedentsError, UnknownNameError, UserCodeError
 from precedents.runtime.users_code import out_of_memory, refused, why
 from precedents.runtime.wording import a_type
@@ -36,7 +37,8 @@ class Outputs:
     def of(self, module: nn.Module, inputs: Inputs) -> Tensor:
         """The logits [b, classes] that the module computes; the graph is kept if gradients are enabled."""
         b = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
-        return self.logits(returned(module, inputs), b)
+        logits = self.logits(returned(module, inputs), b)
+        return logits if isinstance(inputs, Tensor) else ordered(inputs, logits)
 
     def logits(self, output: Any, count: int) -> Tensor:
         """The logits of so many instances, or an error that says what came instead."""
@@ -70,16 +72,18 @@ def _mistyped(module: nn.Module, inputs: Inputs) -> str:
     """That whole numbers came where the first layer takes others, or the other way round; else nothing."""
     first = next((layer for layer in module.modules() if next(layer.parameters(False), None) is not None), None)
     tokens = isinstance(first, (nn.Embedding, nn.EmbeddingBag))
-    for leaf in leaves(inputs):
-        if tokens and leaf.is_floating_point():
-            return f" of {leaf.dtype}, which are no token numbers (x.long())"
-        if not tokens and not leaf.is_floating_point():
-            return f" of {leaf.dtype}, which may have to be floating point (x.float())"
+    every = list(leaves(inputs))
+    if tokens and every and all(leaf.is_floating_point() for leaf in every):
+        return f" of {every[0].dtype}, which are no token numbers (x.long())"
+    if not tokens and every and not any(leaf.is_floating_point() for leaf in every):
+        return f" of {every[0].dtype}, which may have to be floating point (x.float())"
     return ""
 
 
 def placed(module: nn.Module, inputs: Inputs) -> Inputs:
     """The inputs on the module's device, floating point ones in the module's precision."""
+    if isinstance(inputs, Collated):
+        inputs = arguments(module, inputs.arguments)
     home = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
 
     def moved(leaf: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import fed, placed
 from precedents.curvature.going_on import batches_left
 from precedents.data.examples import Batch, Examples
+from precedents.data.inputs import Collated
 from precedents.gradients.factors import Outer
 from precedents.gradients.gradients import planned
 from precedents.gradients.patches import Patched
@@ -209,7 +210,7 @@ class _Moments:
     ) -> None:
         """What one call of a layer receives, and where its output is in the graph."""
         if output.requires_grad:
-            received = args[0] if args else kwargs["input"]
+            received = _flat(args[0] if args else kwargs["input"])
             padded = self.mask is not None and received.shape[:2] == self.mask.shape
             moments.add_received(received[self.mask != 0] if padded else received)
             self.caught.append((moments, get_gradient_edge(output)))
@@ -228,6 +229,10 @@ class _Moments:
 
     def add(self, batch: Batch) -> None:
         """Goes forward once, and back from each root of the loss's second derivatives."""
+        if isinstance(batch.inputs, Collated) and len(batch.labels) > 1:  # padding is nobody's position
+            for i in range(len(batch.labels)):
+                self.add(batch.between(i, i + 1))
+            return
         self.caught.clear()
         inputs = placed(self.clone, batch.inputs)
         self.mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None  # type: ignore[assignment]
@@ -243,7 +248,12 @@ class _Moments:
             backs = torch.autograd.grad(logits, edges, unit, retain_graph=True, allow_unused=True)
             for (moments, _), back in zip(self.caught, backs, strict=True):
                 if back is not None:
-                    moments.add_returned(back, largest)
+                    moments.add_returned(_flat(back), largest)
+
+
+def _flat(values: Tensor) -> Tensor:
+    """All positions in one row, where they are nested."""
+    return values.values() if values.is_nested else values
 
 
 def kronecker_factors(model: Classifier, train: Examples) -> dict[str, LayerMoments]:

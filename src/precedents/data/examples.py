@@ -17,7 +17,20 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from precedents.data.inputs import Inputs, bare, between, leaves, lengths, mapped, shapes, shortened, taken
+from precedents.data.collated import collated_set, collates
+from precedents.data.collated_cases import collated_cases
+from precedents.data.inputs import (
+    Collated,
+    Inputs,
+    bare,
+    between,
+    leaves,
+    lengths,
+    mapped,
+    shapes,
+    shortened,
+    taken,
+)
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, guarded, marks
 from precedents.data.watch import Watch, shared
@@ -123,16 +136,23 @@ class Examples:
 
     @classmethod
     @door
-    def of(cls, data: Any, what: str = "training set", *, labels: Any = None) -> "Examples":
+    def of(
+        cls, data: Any, what: str = "training set", *, labels: Any = None, collate_fn: Any = None
+    ) -> "Examples":
         """From a pair (inputs, labels), a dict or frame of columns, a dataset, a DataLoader, or Examples.
 
         Items of a dataset and batches of a loader are pairs (x, y), or dicts whose label is called "label" or
         the like and whose other entries are the keyword arguments of the model. `labels` says where else labels
         are: a key of the items or a column, a position in them (-1 for the last part), an attribute of the
         dataset, which is then not read before it is needed, or the class numbers themselves.
+
+        `collate_fn` makes batches of items, which may differ in shape; a loader's own is used as it is.
         """
         if isinstance(data, Examples):
             return data
+        own = getattr(data, "collate_fn", None) if collate_fn is None else collate_fn
+        if own is not None and collates(data, own):
+            return cls(*collated_set(data, own, labels, what))
         if type(data) is TensorDataset:
             return _in_memory(data.tensors, labels, what)
         if _is_whole(data, labels):
@@ -225,6 +245,8 @@ def checked_range(labels: Tensor, classes: int, what: str) -> None:
 
 def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
     """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case."""
+    if isinstance(like, Collated):
+        return collated_cases(x, like.together)  # type: ignore[arg-type]
     if isinstance(like, dict) and isinstance(x, Mapping) and set(like) <= set(x):
         x = {key: x[key] for key in like}  # a label may be among the rest
     inputs = _typed(numbers(x, "What was passed as cases"), like)

@@ -1,16 +1,125 @@
-"""What a model is fed: a tensor, or a tuple or dict of them, with the instances along the first axis."""
+"""What a model is fed: a tensor, or a tuple or dict of them, with the instances along the first axis.
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+Or instances that become such a batch together, by a function of their owner's: `Collated`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias, TypeVar, Union, cast
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 from precedents.runtime.guards import without_warnings
 
-Inputs: TypeAlias = Tensor | tuple["Inputs", ...] | dict[str, "Inputs"]
+Inputs: TypeAlias = Union[Tensor, tuple["Inputs", ...], dict[str, "Inputs"], "Collated"]
 Nest = TypeVar("Nest")  # Inputs, or what a layer receives and returns: lists and other values as well
+
+
+@dataclass(frozen=True, eq=False)
+class MadeBatch:
+    """A batch that some instances became."""
+
+    inputs: Any  # what the model is fed: a tuple or a dict
+    order: Tensor | None = None  # for each instance its row in the batch; none: the same
+    spans: Mapping[int, "Spans"] = field(default_factory=dict)  # by length, tensors of all positions in a row
+
+
+class Together(Protocol):
+    """How instances become a batch."""
+
+    def made(self, members: Sequence[Any], /) -> MadeBatch:
+        """The batch of these instances."""
+
+    def alone(self, member: Any, /) -> Inputs:
+        """One instance by itself, without a batch's axis."""
+
+
+class Collated:
+    """Instances that become a batch together; an array of them, which is indexed as a tensor is."""
+
+    def __init__(self, members: Any, together: Together) -> None:
+        self.together = together
+        self.members: np.ndarray[Any, Any] = members if isinstance(members, np.ndarray) else _array(members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __getitem__(self, places: Any) -> "Collated":
+        found = self.members[places.numpy() if isinstance(places, Tensor) else places]
+        return Collated(found if isinstance(found, np.ndarray) else _array([found]).reshape(()), self.together)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array of instances."""
+        return self.members.shape
+
+    @cached_property
+    def made(self) -> MadeBatch:
+        """The batch of all of them."""
+        return self.together.made(list(self.members))
+
+    @property
+    def arguments(self) -> Any:
+        """What the model is fed: a tuple of positional arguments, or a dict of named ones."""
+        return self.made.inputs
+
+    @cached_property
+    def alone(self) -> Inputs:
+        """The one instance that there is, without a batch's axis."""
+        return self.together.alone(self.members.item())
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The tensors of the batch, or of the one instance; what is packed or nested as all its positions."""
+        for leaf in leaves(self.made.inputs if self.members.ndim else self.alone):
+            yield leaf.values() if leaf.is_nested else leaf
+
+
+def _array(members: Sequence[Any]) -> Any:
+    array = np.empty(len(members), dtype=object)
+    for i, member in enumerate(members):
+        array[i] = member
+    return array
+
+
+def ordered(inputs: Inputs, values: Tensor) -> Tensor:
+    """Rows that a batch gave, in the order of its instances."""
+    order = inputs.made.order if isinstance(inputs, Collated) else None
+    return values if order is None else values[order.to(values.device)]
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Positions of all instances in one row: to which instance each belongs, and where in it."""
+
+    owners: Tensor  # [t]
+    places: Tensor  # [t]
+    count: int  # of instances
+
+    @classmethod
+    def of(cls, lengths: Tensor) -> "Spans":
+        """Of instances one after the other with these lengths [b]."""
+        lengths = lengths.long().cpu()
+        owners = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        starts = lengths.cumsum(0) - lengths
+        return cls(owners, torch.arange(len(owners)) - starts[owners], len(lengths))
+
+    @property
+    def plain(self) -> bool:
+        """Whether each instance has the one position that has its number."""
+        return len(self.owners) == self.count and torch.equal(self.owners, torch.arange(self.count))
+
+    def laid_out(self, values: Tensor) -> Tensor:
+        """Values [t, ...] as [b, most, ...], with zeros where an instance has fewer positions."""
+        if values.ndim == 0 or len(values) != len(self.owners):
+            return values
+        most = int(self.places.max()) + 1 if len(self.places) else 0
+        rows = values.new_zeros(self.count, most, *values.shape[1:])
+        rows[self.owners.to(values.device), self.places.to(values.device)] = values
+        return rows
 
 
 def tensors(value: Any) -> Inputs:
@@ -50,8 +159,10 @@ def mapped(function: Callable[[Tensor], Tensor], nest: Nest) -> Nest:
         return cast("Nest", {key: mapped(function, part) for key, part in nest.items()})
     if isinstance(nest, (tuple, list)):
         parts = [mapped(function, part) for part in nest]
+        if isinstance(nest, PackedSequence):  # whose sizes stay where they are
+            return cast("Nest", PackedSequence(parts[0], nest.batch_sizes, *parts[2:]))
         return cast("Nest", parts if isinstance(nest, list) else tuple(parts))
-    return nest
+    return cast("Nest", function(nest)) if isinstance(nest, Collated) else nest  # type: ignore[arg-type]
 
 
 def leaves(nest: Any) -> Iterator[Tensor]:
@@ -61,11 +172,13 @@ def leaves(nest: Any) -> Iterator[Tensor]:
     elif isinstance(nest, (dict, tuple, list)):
         for part in nest.values() if isinstance(nest, dict) else nest:
             yield from leaves(part)
+    elif isinstance(nest, Collated):
+        yield from nest.tensors()
 
 
 def count(inputs: Inputs) -> int:
     """How many instances there are."""
-    return len(next(leaves(inputs)))
+    return len(inputs) if isinstance(inputs, Collated) else len(next(leaves(inputs)))
 
 
 def taken(inputs: Inputs, indices: Sequence[int]) -> Inputs:
@@ -87,6 +200,8 @@ def alone(inputs: Inputs, i: int) -> Inputs:
 
 def bare(inputs: Inputs, i: int) -> Inputs:
     """Instance i by itself; without its padding, where an attention mask [b, t] says what that is."""
+    if isinstance(inputs, Collated):
+        return inputs[i]
     mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
     if not isinstance(mask, Tensor) or mask.ndim != 2:
         return mapped(lambda leaf: leaf[i], inputs)
@@ -131,4 +246,6 @@ def _together(function: Callable[[Any], Tensor], nests: Sequence[Any]) -> Inputs
         return {key: _together(function, [nest[key] for nest in nests]) for key in first}
     if isinstance(first, tuple):
         return tuple(_together(function, parts) for parts in zip(*nests, strict=True))
+    if isinstance(first, Collated):
+        return Collated(np.concatenate([np.atleast_1d(nest.members) for nest in nests]), first.together)
     return function(nests)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
-from precedents.data.inputs import Inputs, bare, count, joined, leaves, mapped, shapes, stacked, taken
+from precedents.data.inputs import Collated, Inputs, bare, count, joined, leaves, mapped, shapes, stacked, taken
 from precedents.data.labels import ItemForm, checked_labels, class_number, numbers
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard, random_state_kept
@@ -63,8 +63,11 @@ class InMemory(Source):
 def marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:
     """For each instance some bytes, which differ when its inputs, their shape or its label differ.
 
-    Padding is no part of an instance, where an attention mask says what that is.
+    Padding is no part of an instance, where an attention mask or a collate_fn says what that is.
     """
+    if isinstance(inputs, Collated):
+        pairs = zip(inputs.members, labels, strict=True)
+        return [blake2b(member.mark + str(y).encode(), digest_size=MARK_BYTES).digest() for member, y in pairs]
     if not (isinstance(inputs, dict) and "attention_mask" in inputs):
         return _marks(inputs, labels)
     alone = (mapped(lambda leaf: leaf[None], bare(inputs, i)) for i in range(len(labels)))
@@ -126,7 +129,7 @@ class Readings:
         if found != self.shapes[0]:
             raise InputError(
                 f"Instance {i} of the {self.what} has the shape {found}, instance 0 has {self.shapes[0]}. "
-                "Pad or crop the inputs to one shape."
+                "Pad or crop the inputs to one shape, or pass a loader with a collate_fn that pads its batches."
             )
 
     def changed(self, i: int) -> InputError:

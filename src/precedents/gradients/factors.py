@@ -48,6 +48,9 @@ class Part(Protocol):
     def form(self, target: Tensor) -> None:
         """Writes the gradients to a target [b, numbers of the parameter]."""
 
+    def changed(self, function: Callable[[Tensor], Tensor], /) -> "Part":
+        """With each of its tensors changed, all of which have the instances as their first axis."""
+
 
 class Factored(Part, Protocol):
     """Gradients of one parameter that need not be formed to be multiplied."""
@@ -87,6 +90,10 @@ class Dense:
     def form(self, target: Tensor) -> None:
         """Writes a copy of the values to the target."""
         target.copy_(self.values.reshape(target.shape))
+
+    def changed(self, function: Callable[[Tensor], Tensor]) -> "Dense":
+        """With the values changed."""
+        return Dense(self.parameter, function(self.values))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """A plan: how the per-example gradients of one model are computed, and how they become rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from sys import maxsize
 from typing import Any, cast
@@ -12,12 +12,13 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
+from precedents.data.inputs import Collated, Inputs
 from precedents.gradients.factors import Assembly, Lookup, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
 from precedents.gradients.patches import Patched
 from precedents.gradients.recording import Recording
-from precedents.gradients.rows import Rows
+from precedents.gradients.rows import Rows, joined
 from precedents.runtime.budget import MANY, MOST
 from precedents.runtime.sparse import SparseRows
 
@@ -101,12 +102,16 @@ class Plan:
                 units.append(torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits))
             return units
 
+        if self.recording is not None and _is_ambiguous(batch.inputs):
+            yield from self._one_by_one(batch, cotangents, columns, into)
+            return
         if self.recording is not None:
             sink = partial(self.assembly, len(batch.labels), columns, into)
             for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
                 yield self._rows(assembled, lengths[i])
             return
-        inputs = placed(self.model.module, batch.inputs)
+        inputs = batch.inputs
+        inputs = inputs if isinstance(inputs, Collated) else placed(self.model.module, inputs)
         with torch.no_grad():
             made(self.model.logits(inputs))
         for unit, length in zip(units, lengths, strict=True):
@@ -114,6 +119,16 @@ class Plan:
             matrix = one_by_one(self.model, inputs, unit).cpu()
             matrix = matrix if columns is None else matrix[:, columns]
             yield Rows(matrix if into is None else into.copy_(matrix), length)
+
+    def _one_by_one(
+        self, batch: Batch, cotangents: Cotangents, columns: slice | None, into: Tensor | None
+    ) -> Iterator[Rows]:
+        """The same from a pass for each instance."""
+        singles = [batch.between(i, i + 1) for i in range(len(batch.labels))]
+        every = [list(self.pulled_back(single, cotangents, columns)) for single in singles]
+        for singles_rows in zip(*every, strict=True):
+            rows = joined(((range(i, i + 1), row) for i, row in enumerate(singles_rows)), len(singles_rows))
+            yield rows if into is None else replace(rows, matrix=into.copy_(rows.matrix))
 
     def assembly(self, b: int, columns: slice | None, into: Tensor | None = None) -> Assembly:
         """Where the gradients of b instances are put as they come; formed `into` a matrix, if one is given."""
@@ -132,3 +147,9 @@ class Plan:
     @cached_property
     def _parameters(self) -> dict[int, Tensor]:
         return {id(parameter): parameter for parameter in self.model.parameters.values()}
+
+
+def _is_ambiguous(inputs: Inputs) -> bool:
+    """Whether there are as many instances as positions of all of them in a row, but not one of each."""
+    spans = inputs.made.spans if isinstance(inputs, Collated) else {}
+    return any(length == each.count and not each.plain for length, each in spans.items())

@@ -14,7 +14,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from precedents.classifier.clone import Clones
 from precedents.classifier.outputs import Outputs, fed, placed
-from precedents.data.inputs import Inputs, count, leaves, mapped
+from precedents.data.inputs import Collated, Inputs, Spans, count, leaves, mapped
 from precedents.errors import InputError
 from precedents.gradients.factors import Part
 from precedents.runtime.wording import a_type
@@ -40,6 +40,9 @@ class LayerCall:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     output: Any
+    spans: Mapping[int, Spans] = field(
+        default_factory=dict
+    )  # of tensors with all positions in a row, by length
 
 
 @dataclass(eq=False)
@@ -105,6 +108,7 @@ class Recorder:
     def __init__(self) -> None:
         self.running = Pass()
         self.instances = 0  # how many instances the pass has
+        self.spans: Mapping[int, Spans] = {}  # as of `LayerCall`
         self.volume = self.in_cache = 0  # as of the last backward pass
 
     def catch(
@@ -143,7 +147,7 @@ def hook(module: nn.Module, recorder: Recorder, parts: Callable[[LayerCall, Any]
     def caught(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         tensors = list(leaves((args, kwargs)))
         received = [(value, value._version) for value in tensors]
-        call = LayerCall(recorder.instances, args, kwargs, output)
+        call = LayerCall(recorder.instances, args, kwargs, output, recorder.spans)
 
         def made(backs: Backs) -> Iterable[Part]:
             if any(value._version != version for value, version in received):
@@ -177,6 +181,8 @@ class ByRule:
         if self.name not in self.seconds:
             self.seconds[self.name] = len(back) != b and back.ndim > 1 and back.shape[1] == b
         ordered = partial(_first, b) if self.seconds[self.name] else Tensor.detach
+        if back.is_nested or (call.spans and len(back) in call.spans):
+            ordered = partial(_padded, call.spans)
         received = (back, *call.args, *call.kwargs.values())
         given = [ordered(x) if isinstance(x, Tensor) else mapped(ordered, x) for x in received]
         return self.parts(self.module, *given)
@@ -186,6 +192,27 @@ def _first(b: int, values: Tensor) -> Tensor:
     """With the second axis first, if that is the instances'."""
     values = values.detach()
     return values.transpose(0, 1) if values.ndim > 1 and values.shape[1] == b else values
+
+
+def _padded(spans: Mapping[int, Spans], values: Tensor) -> Tensor:
+    """With a row [most, ...] for each instance, if the positions of all are in one row, or nested."""
+    values = values.detach()
+    if values.is_nested:
+        return torch.nested.to_padded_tensor(values, 0.0)
+    own = spans.get(len(values)) if values.ndim else None
+    return values if own is None else own.laid_out(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Reordered:
+    """A sink of parts whose instances come in another order."""
+
+    sink: Sink
+    order: Tensor  # for each instance its row
+
+    def append(self, part: Part) -> None:
+        """Takes the gradients of one more parameter."""
+        self.sink.append(part.changed(lambda values: values[self.order]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +226,7 @@ class Instrument:
         """The logits [b, c], and what will be caught on the way back from them."""
         running = self.recorder.running = Pass()
         b = self.recorder.instances = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
+        self.recorder.spans = inputs.made.spans if isinstance(inputs, Collated) else {}
         try:
             with torch.inference_mode(mode=False), torch.enable_grad():
                 return outputs.logits(fed(self.clone, placed(self.clone, inputs)), b), running
@@ -227,11 +255,14 @@ class Recording:
         """A sink with the gradients for each cotangent [b, c] of the logits, from one forward pass."""
         with self.clones.lent() as own:
             logits, running = own.forward(inputs, self.outputs)
+            order = inputs.made.order if isinstance(inputs, Collated) else None
+            logits = logits if order is None else logits[order]
             try:
                 several = cotangents(logits.detach())
                 for i, cotangent in enumerate(several):
                     found = sink()
-                    running.back(logits, cotangent, found, keep=i < len(several) - 1)
+                    taken = found if order is None else Reordered(found, order)
+                    running.back(logits, cotangent, taken, keep=i < len(several) - 1)
                     own.recorder.volume, own.recorder.in_cache = running.volume, running.in_cache
                     yield found
             finally:

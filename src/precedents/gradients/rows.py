@@ -118,7 +118,7 @@ class Collected:
         own = [tensor for _, factor in block.factors for tensor in _tensors(factor)]
         if not self.factors:
             self.factors = block.factors
-        before = self.tensors or [None] * len(own)
+        before: Sequence[Tensor | None] = self.tensors or [None] * len(own)
         self.tensors = [_put(into, n, places, each) for into, each in zip(before, own, strict=True)]
 
     def rows(self) -> Rows:
@@ -141,8 +141,11 @@ def _tensors(factor: Factored) -> list[Tensor]:
     return found
 
 
-def _is_in(place: Tensor, values: Tensor) -> bool:
-    return not isinstance(values, SparseRows) and place.data_ptr() == values.data_ptr()
+def _is_in(whole: Tensor | None, places: slice, values: Tensor) -> bool:
+    """Whether the values were formed in their place."""
+    if whole is None or isinstance(values, SparseRows):
+        return False
+    return whole[places].data_ptr() == values.data_ptr()
 
 
 def _put(into: Tensor | None, n: int, places: slice | Tensor, values: Tensor) -> Tensor:
