@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from precedents.adapters._adapter import Adapter
+from precedents.adapters._columns import Columns
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.construction import Told, refuse_keywords
@@ -36,10 +37,11 @@ class Subject:
     def of(
         cls,
         model: Any,
-        train: Any,
+        train: Any = None,
         *,
         classes: Sequence[str] | None = None,
         render: Callable[[Any], Any] | None = None,
+        columns: Columns | None = None,
         **told: "Unpack[Told]",
     ) -> "Subject":
         """From whatever an adapter accepts, or a Classifier; `told` is as for `Classifier.of`.
@@ -47,13 +49,17 @@ class Subject:
         What is not said (hidden layers, vectors, classes, how an instance is shown), the adapter says.
         """
         adapter = adapter_of(model)
-        train = adapter.examples(train, "training set")
+        if columns is not None or classes is not None:
+            adapter.told(columns or Columns(), classes)
+        train = training_set(adapter, train)
         refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         given = {name: value for name, value in told.items() if value is not None}
         if render is not None and not callable(render):
             raise InputError(f"render is {a_type(render)}. Pass a function of an instance, as pr.images().")
         if not isinstance(model, Classifier):
             known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise}
+            if "loss" not in given:
+                known["loss"] = adapter.loss
             model = Classifier.of(adapter.module, train, **{**known, **given})  # type: ignore[arg-type]
         elif given:
             raise InputError(
@@ -69,8 +75,8 @@ class Subject:
         return self.adapter.name or type(self.classifier.module).__name__
 
     def test(self, data: Any) -> Examples:
-        """A test set of the user's."""
-        test = self.adapter.examples(data, "test set")
+        """A test set of the user's, or the one that the model brings with it."""
+        test = test_set(self.adapter, data)
         checked_range(test.labels, self.classifier.classes, "test set")
         return test
 
@@ -98,6 +104,24 @@ class Subject:
     def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
         """The subject with another classifier, and with another training set if that is given."""
         return replace(self, classifier=classifier, train=self.train if train is None else train)
+
+
+def training_set(adapter: Adapter, given: Any) -> Examples:
+    """The training set that was given, or the one that the model brings with it."""
+    return _brought(adapter, adapter.train if given is None else given, "training set", "train", "train_dataset")
+
+
+def test_set(adapter: Adapter, given: Any) -> Examples:
+    """The test set that was given, or the one that the model brings with it."""
+    return _brought(adapter, adapter.test if given is None else given, "test set", "test", "eval_dataset")
+
+
+def _brought(adapter: Adapter, data: Any, what: str, argument: str, attribute: str) -> Examples:
+    if data is None:
+        brings = adapter.train is not None or adapter.test is not None
+        reason = f"the Trainer has no {attribute}" if brings else f"only a Trainer of transformers brings one with it"
+        raise InputError(f"There is no {what}, and {reason}. Pass it: {argument}=...")
+    return adapter.examples(data, what)
 
 
 def _checked_names(classes: Any, model: Classifier) -> list[str] | None:
