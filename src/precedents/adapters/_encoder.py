@@ -193,14 +193,14 @@ class Encoder:
         if known:
             wanted = " and ".join(map(repr, self.columns.text))
             raise InputError(f"The instances are pairs of texts: pass both, as a dict with {wanted}, or as a tuple.")
-        found = (
-            f"Several fields are texts: {', '.join(names)}"
-            if names
-            else f"No text is in: {', '.join(map(str, row))}"
-        )
+        if not names:
+            raise InputError(
+                f"No text is in: {', '.join(map(str, row))}. Call the text that the model is given {TEXT!r}, and the "
+                f"second of a pair {PAIR!r}; or say what they are called: text='...'."
+            )
         raise InputError(
-            f"{found}. Say which the model is given: text='question', or text=('premise', 'hypothesis') for a pair; "
-            f"or call them {TEXT!r} and {PAIR!r}."
+            f"Several fields are texts: {', '.join(names)}. Say which the model is given: text={names[0]!r}, or "
+            f"text={tuple(names[:2])} for a pair."
         )
 
     def _image(self, row: Mapping[str, Any]) -> Any:

@@ -186,6 +186,8 @@ def seen(encoder: Encoder, rows: Items) -> Seen | None:
 
 def _unlabelled(encoder: Encoder, item: Any, which: str) -> InputError:
     has = f" It has: {', '.join(map(str, item))}." if isinstance(item, Mapping) else ""
+    if encoder.columns.labels is not None:
+        return InputError(f"{which} has no {encoder.columns.labels!r}, which labels= names.{has}")
     return InputError(
         f"{which} has no label. Call the field {' or '.join(encoder.labels)}, say what it is called: "
         f"labels='...', or pass a pair (instances, labels).{has}"

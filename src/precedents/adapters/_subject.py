@@ -118,8 +118,8 @@ def test_set(adapter: Adapter, given: Any) -> Examples:
 
 def _brought(adapter: Adapter, data: Any, what: str, argument: str, attribute: str) -> Examples:
     if data is None:
-        brings = adapter.train is not None or adapter.test is not None
-        reason = f"the Trainer has no {attribute}" if brings else f"only a Trainer of transformers brings one with it"
+        trainer = getattr(adapter, "brought", None) is not None
+        reason = f"the Trainer has no {attribute}" if trainer else "only a Trainer of transformers brings one along"
         raise InputError(f"There is no {what}, and {reason}. Pass it: {argument}=...")
     return adapter.examples(data, what)
 

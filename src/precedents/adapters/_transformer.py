@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -84,6 +85,8 @@ class _Calls:
 
 def _logits(output: Any) -> Tensor:
     """Of what a model returns for its Trainer: by name, else the first."""
+    if isinstance(output, Mapping):
+        return output.get("logits", output)
     return output.logits if hasattr(output, "logits") else output[0] if isinstance(output, tuple) else output
 
 

@@ -19,7 +19,7 @@ from precedents.adapters._peft import base_of, refuse_quantised, title
 from precedents.adapters._trainer import Brought
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters, refuse_padding
 from precedents.data.examples import Examples, Originals
-from precedents.data.inputs import Inputs, bare, count
+from precedents.data.inputs import Inputs, bare, count, shapes
 from precedents.errors import InputError
 
 TRAINING = "training set"  # as the others call it
@@ -105,7 +105,9 @@ class HuggingFace(Adapter):
         self.encoder = self._learned(encoder, rows)
         made = examples(self.encoder, rows, what)
         ends = [made.source.shortest, made.source.largest[0]]  # type: ignore[attr-defined]
-        refuse_padding(self.module, made.take(ends[:1]).inputs, made.take(ends).inputs)
+        short, filled = (made.take(indices).inputs for indices in (ends[:1], ends))
+        if shapes(short)[0][1:] != shapes(filled)[0][1:]:
+            refuse_padding(self.module, short, filled)
         return made
 
     def _learned(self, encoder: Encoder, rows: Items) -> Encoder:
