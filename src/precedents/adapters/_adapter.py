@@ -37,7 +37,7 @@ class Adapter(ABC):
     train: Any = None  # the training set, if the model brings it with it,
     test: Any = None  # a test set,
     loss: Any = None  # and what it was trained with; cross entropy without it
-    columns: Columns = Columns()
+    where: Columns = Columns()  # what the user said of columns
 
     @classmethod
     @abstractmethod
@@ -53,15 +53,15 @@ class Adapter(ABC):
         for name in columns.said:
             if name not in self.reads:
                 raise InputError(
-                    f"{name}= says which column of a data set has it, which "
-                    f"{self.name or type(self.module).__name__} has no use for. Leave it out, and pass the training "
-                    "set as the model takes it."
+                    f"{name}= says which column of a data set has it, but "
+                    f"{self.name or type(self.module).__name__} reads no columns by name. Leave it out, and "
+                    "pass the training set as the model takes it."
                 )
-        self.columns = columns
+        self.where = columns
 
     def examples(self, data: Any, what: str) -> Examples:
         """A training or test set of the user's; `what` it is called in errors."""
-        return Examples.of(data, what, labels=self.columns.labels)
+        return Examples.of(data, what, labels=self.where.labels)
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
         """Inputs [m, ...] of one case or several, shaped like training instances; and whether it was one."""

@@ -27,8 +27,12 @@ class Collator:
         if isinstance(batch, tuple) and len(batch) == 2 and isinstance(batch[0], Mapping):
             batch = {**batch[0], LABELS[0]: batch[1]}
         if not isinstance(batch, Mapping):
-            raise InputError(f"The data collator gives {a_type(batch)}. A dict of tensors [b, ...] is expected.")
-        return {name: value[0] for name, value in batch.items() if hasattr(value, "__len__") and len(value) == 1}
+            raise InputError(
+                f"The data collator gives {a_type(batch)}. A dict of tensors [b, ...] is expected."
+            )
+        return {
+            name: value[0] for name, value in batch.items() if hasattr(value, "__len__") and len(value) == 1
+        }
 
     def _given(self, item: Any) -> Any:
         if not isinstance(item, Mapping):

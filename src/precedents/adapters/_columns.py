@@ -25,7 +25,9 @@ class Columns:
             return None
         texts = (text,) if isinstance(text, str) else () if text is None else text
         if not isinstance(texts, (tuple, list)) or not all(isinstance(each, str) for each in texts):
-            raise InputError(f"text is {a_type(text)}. Pass the name of a column, or of two: ('premise', 'hypothesis').")
+            raise InputError(
+                f"text is {a_type(text)}. Pass the name of a column, or of two: ('premise', 'hypothesis')."
+            )
         if len(texts) > 2 or (text is not None and not texts):
             raise InputError(f"text names {len(texts)} columns. A model is given one text, or a pair of texts.")
         if image is not None and not isinstance(image, str):

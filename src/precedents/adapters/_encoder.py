@@ -62,7 +62,7 @@ class Encoder:
     tokenizer: OwnTokenizer | None = None
     processor: Any = None  # of images
     classes: Mapping[str, int] = field(default_factory=dict)  # the number of each class name
-    columns: Columns = Columns()  # where texts, images and labels are
+    columns: Columns = field(default_factory=Columns)  # where texts, images and labels are
     labels: Sequence[str] = LABELS  # what labels are called; the first that is there is taken
     collator: Collator | None = None  # of a Trainer or a DataLoader: makes a row of an instance
 
@@ -192,29 +192,29 @@ class Encoder:
             return row[names[0]], row[names[1]] if len(names) == 2 else None
         if known:
             wanted = " and ".join(map(repr, self.columns.text))
-            raise InputError(f"The instances are pairs of texts: pass both, as a dict with {wanted}, or as a tuple.")
+            raise InputError(
+                f"The instances are pairs of texts: pass both, as a dict with {wanted}, or as a tuple."
+            )
         if not names:
             raise InputError(
-                f"No text is in: {', '.join(map(str, row))}. Call the text that the model is given {TEXT!r}, and the "
-                f"second of a pair {PAIR!r}; or say what they are called: text='...'."
+                f"No text is in: {', '.join(map(str, row))}. Call the text that the model is given {TEXT!r}, "
+                f"and the second of a pair {PAIR!r}; or say what they are called: text='...'."
             )
         raise InputError(
-            f"Several fields are texts: {', '.join(names)}. Say which the model is given: text={names[0]!r}, or "
-            f"text={tuple(names[:2])} for a pair."
+            f"Several fields are texts: {', '.join(names)}. Say which the model is given: text={names[0]!r}, "
+            f"or text={tuple(names[:2])} for a pair."
         )
 
     def _image(self, row: Mapping[str, Any]) -> Any:
-        others = self.inputs(row)
-        found = [name for name in (self.columns.image, "image", "img") if name in row] or others
-        if self.columns.image is not None and self.columns.image not in row and others != ("image",):
-            raise InputError(
-                f"image names the column {self.columns.image!r}, but the instances have: {', '.join(map(str, row))}."
-            )
-        if len(found) != 1 and found[0] not in (self.columns.image, "image"):
-            raise InputError(
-                f"Which of the fields {', '.join(map(str, others))} is the image? Say it: image={others[0]!r}."
-            )
-        return _colours(row[found[0]])
+        others, said = self.inputs(row), self.columns.image
+        if said is not None and said not in row and others != ("image",):
+            has = ", ".join(map(str, row))
+            raise InputError(f"image names the column {said!r}, but the instances have: {has}.")
+        found = [name for name in (said, "image", "img") if name is not None and name in row]
+        if not found and len(others) != 1:
+            which = ", ".join(map(str, others))
+            raise InputError(f"Which of the fields {which} is the image? Say it: image={others[0]!r}.")
+        return _colours(row[(found or others)[0]])
 
     def _bare(self, texts: Sequence[str]) -> list[int]:
         """The tokens of a text, or of a pair, that stand for something in it."""
@@ -283,4 +283,6 @@ def _colours(image: Any) -> Any:
 
         with users(f"the image {str(image)!r}"), Image.open(image) as opened:
             return opened.convert("RGB")
-    return image.convert("RGB") if getattr(image, "mode", "RGB") != "RGB" and hasattr(image, "convert") else image
+    return (
+        image.convert("RGB") if getattr(image, "mode", "RGB") != "RGB" and hasattr(image, "convert") else image
+    )

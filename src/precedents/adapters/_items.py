@@ -30,8 +30,9 @@ class Items:
         """From a set, a mapping of columns or a pair with labels; or an error that says what to pass."""
         if isinstance(data, (IterableDataset, Iterator)) or hasattr(data, "_ex_iterable"):
             raise InputError(
-                f"The {what} is {a_type(data)}, whose instances have no places by which they could be cited. Pass a "
-                "datasets.Dataset, as Dataset.from_list(list(data)), or a list of dicts with a field 'label'."
+                f"The {what} is {a_type(data)}, whose instances have no places by which they could be cited. "
+                "Pass a datasets.Dataset, as Dataset.from_list(list(data)), or a list of dicts with a field "
+                "'label'."
             )
         splits = isinstance(data, Mapping) and [key for key in data if hasattr(data[key], "column_names")]
         if splits:
@@ -74,7 +75,9 @@ class Items:
     def class_names(self, labels: Sequence[str]) -> list[str] | None:
         """The names of the classes, if a dataset has them for its column of labels."""
         features = getattr(self.data, "features", None)
-        column = next((name for name in labels if name in features), None) if isinstance(features, Mapping) else None
+        column = (
+            next((name for name in labels if name in features), None) if isinstance(features, Mapping) else None
+        )
         names = None if column is None else getattr(features[column], "names", None)  # type: ignore[index]
         return None if names is None else [str(name) for name in names]
 

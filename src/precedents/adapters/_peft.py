@@ -12,7 +12,9 @@ from precedents.errors import InputError
 
 def is_peft(model: Any) -> bool:
     """Whether it is a model that peft has wrapped."""
-    return isinstance(model, (_type("peft.peft_model", "PeftModel"), _type("peft.mixed_model", "PeftMixedModel")))
+    return isinstance(
+        model, (_type("peft.peft_model", "PeftModel"), _type("peft.mixed_model", "PeftMixedModel"))
+    )
 
 
 def base_of(model: Any) -> Any:
@@ -50,7 +52,7 @@ def tuned(model: nn.Module) -> nn.Module:
     if not loaded and any(parameter.requires_grad for parameter in model.parameters()):
         return model
     clone = sharing_clone(model)
-    own = {id(parameter) for part in _active(clone) for parameter in part.parameters()}
+    own = set(map(id, _active(clone)))
     fresh: dict[int, nn.Parameter] = {}
     for module in clone.modules():
         for name, parameter in list(module._parameters.items()):
@@ -64,8 +66,8 @@ def refuse_quantised(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if not (parameter.is_floating_point() or parameter.is_complex()):
             raise InputError(
-                f"The weight {name} of the model is quantised ({parameter.dtype}). Gradients through it would be "
-                "those of another model. Load it without quantization_config, and the adapter on top of it."
+                f"The weight {name} of the model is quantised ({parameter.dtype}). Gradients through it would "
+                "be those of another model. Load it without quantization_config, and the adapter on top of it."
             )
 
 
@@ -73,8 +75,8 @@ def _refuse(layers: Iterable[Any]) -> None:
     for layer in layers:
         if layer.merged:
             raise InputError(
-                f"The adapter {', '.join(layer.merged_adapters)} is merged into the weights of the model, so that "
-                "its own parameters take no part in a prediction. Type: model.unmerge_adapter()."
+                f"The adapter {', '.join(layer.merged_adapters)} is merged into the weights of the model, so "
+                "that its own parameters take no part in a prediction. Type: model.unmerge_adapter()."
             )
         if layer.disable_adapters:
             raise InputError(
@@ -84,27 +86,21 @@ def _refuse(layers: Iterable[Any]) -> None:
             )
 
 
-def _active(model: nn.Module) -> Iterator[nn.Module]:
-    """What holds the parameters of the active adapters: of layers, of heads that were saved, of prompts."""
-    wrapper = _type("peft.utils.other", "ModulesToSaveWrapper")
+def _active(model: Any) -> Iterator[nn.Parameter]:
+    """The parameters of the active adapters: in layers, in heads that were saved with them, in prompts."""
+    held: list[tuple[Any, Any]] = [
+        (getattr(model, "prompt_encoder", None), getattr(model, "active_adapters", ()))
+    ]
     for module in model.modules():
-        if is_tuned(module):
-            held = [getattr(module, name, None) for name in module.adapter_layer_names]  # type: ignore[union-attr]
-        elif isinstance(module, wrapper):
-            held = [module.modules_to_save]
-        else:
-            continue
-        yield from _chosen(held, module.active_adapters)  # type: ignore[arg-type]
-    yield from _chosen([getattr(model, "prompt_encoder", None)], getattr(model, "active_adapters", ()))
-
-
-def _chosen(held: Iterable[Any], names: Any) -> Iterator[nn.Module]:
-    """Of dictionaries of modules or parameters what stands under these names."""
-    for parts in held:
+        if is_tuned(module) or isinstance(module, _type("peft.utils.other", "ModulesToSaveWrapper")):
+            held += [
+                (getattr(module, name, None), module.active_adapters) for name in module.adapter_layer_names
+            ]
+    for parts, names in held:
         for name in names if isinstance(parts, (nn.ModuleDict, nn.ParameterDict)) else ():
             if name in parts:
-                found = parts[name]
-                yield found if isinstance(found, nn.Module) else nn.ParameterList([found])
+                found: Any = parts[name]
+                yield from found.parameters() if isinstance(found, nn.Module) else [found]
 
 
 def _configs(model: Any) -> list[Any]:

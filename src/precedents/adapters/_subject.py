@@ -51,7 +51,8 @@ class Subject:
         adapter = adapter_of(model)
         if columns is not None or classes is not None:
             adapter.told(columns or Columns(), classes)
-        train = training_set(adapter, train)
+        data = brought(adapter, "training set", "train") if train is None else train
+        train = adapter.examples(data, "training set")
         refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         given = {name: value for name, value in told.items() if value is not None}
         if render is not None and not callable(render):
@@ -76,7 +77,8 @@ class Subject:
 
     def test(self, data: Any) -> Examples:
         """A test set of the user's, or the one that the model brings with it."""
-        test = test_set(self.adapter, data)
+        data = brought(self.adapter, "test set", "test") if data is None else data
+        test = self.adapter.examples(data, "test set")
         checked_range(test.labels, self.classifier.classes, "test set")
         return test
 
@@ -106,22 +108,15 @@ class Subject:
         return replace(self, classifier=classifier, train=self.train if train is None else train)
 
 
-def training_set(adapter: Adapter, given: Any) -> Examples:
-    """The training set that was given, or the one that the model brings with it."""
-    return _brought(adapter, adapter.train if given is None else given, "training set", "train", "train_dataset")
-
-
-def test_set(adapter: Adapter, given: Any) -> Examples:
-    """The test set that was given, or the one that the model brings with it."""
-    return _brought(adapter, adapter.test if given is None else given, "test set", "test", "eval_dataset")
-
-
-def _brought(adapter: Adapter, data: Any, what: str, argument: str, attribute: str) -> Examples:
-    if data is None:
+def brought(adapter: Adapter, what: str, argument: str) -> Any:
+    """The training or test set that a model brings with it; that there is none is an error."""
+    found = getattr(adapter, argument)
+    if found is None:
         trainer = getattr(adapter, "brought", None) is not None
-        reason = f"the Trainer has no {attribute}" if trainer else "only a Trainer of transformers brings one along"
+        own = {"train": "train_dataset", "test": "eval_dataset"}[argument]
+        reason = f"the Trainer has no {own}" if trainer else "only a Trainer of transformers brings one along"
         raise InputError(f"There is no {what}, and {reason}. Pass it: {argument}=...")
-    return adapter.examples(data, what)
+    return found
 
 
 def _checked_names(classes: Any, model: Classifier) -> list[str] | None:

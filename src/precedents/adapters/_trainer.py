@@ -35,7 +35,9 @@ class Brought:
     def collator(self) -> Collator | None:
         """The Trainer's own, which is given the columns that the Trainer leaves."""
         kept = parameters(base_of(self.trainer.model)) | set(self.labels)
-        return collator_of(self.trainer.data_collator, kept if self.trainer.args.remove_unused_columns else None)
+        return collator_of(
+            self.trainer.data_collator, kept if self.trainer.args.remove_unused_columns else None
+        )
 
     @property
     def loss(self) -> CrossEntropy | None:
@@ -47,8 +49,8 @@ class Brought:
         if own is not None:
             raise InputError(
                 f"The Trainer computes its loss by {own}, which gives one number for a batch; the loss of each "
-                "instance is needed. Say what it is: loss=torch.nn.CrossEntropyLoss(weight=...), or a function of "
-                "logits [b, classes] and labels [b] that gives losses [b]."
+                "instance is needed. Say what it is: loss=torch.nn.CrossEntropyLoss(weight=...), or a function "
+                "of logits [b, classes] and labels [b] that gives losses [b]."
             )
         smoothing = float(self.trainer.args.label_smoothing_factor)
         return CrossEntropy(label_smoothing=smoothing) if smoothing else None

@@ -52,7 +52,9 @@ class _Calls:
 
     def __init__(self, model: nn.Module) -> None:
         classes = getattr(getattr(model, "config", None), "num_labels", None)
-        inside = {part for each in model.modules() if is_tuned(each) for part in each.modules() if part is not each}
+        inside = {
+            part for each in model.modules() if is_tuned(each) for part in each.modules() if part is not each
+        }
         layers = [each for each in model.modules() if isinstance(each, nn.Linear) or is_tuned(each)]
         self.layers = [
             each
@@ -109,10 +111,10 @@ def refuse_padding(module: nn.Module, short: Inputs, filled: Inputs) -> None:
     alone, among = (Outputs().of(clone, inputs)[0].double().cpu() for inputs in (short, filled))
     if not torch.allclose(alone, among, rtol=1e-2, atol=1e-3, equal_nan=True):
         raise InputError(
-            "The model's prediction for a text depends on the padding behind it, although an attention mask says "
-            f"which tokens are real: the logits differ by {float((alone - among).abs().max()):.2g}. Use the mask "
-            "in the model (peft's prompts before a decoder do not: LoRA or prefix tuning does), or pass texts of one "
-            "length."
+            "The model's prediction for a text depends on the padding behind it, although an attention mask "
+            f"says which tokens are real: logits differ by {float((alone - among).abs().max()):.2g}. Use the "
+            "mask in the model (peft's prompts before a decoder lose it; LoRA and prefix tuning do not), or "
+            "pass texts of one length."
         )
 
 

@@ -1,4 +1,4 @@
-"""Models of transformers that classify texts or images: alone, with a tokenizer, in a pipeline, in a Trainer."""
+"""Models of transformers that classify texts or images: alone, with a tool, in a pipeline or in a Trainer."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._collator import collator_of
 from precedents.adapters._columns import Columns
 from precedents.adapters._encoder import MASK, PIXELS, TOKENS, Encoder, OwnTokenizer
-from precedents.adapters._items import Encoded, Items, asked, cases, examples, learned, seen
+from precedents.adapters._items import Items, asked, cases, examples, learned, seen
 from precedents.adapters._peft import base_of, refuse_quantised, title
 from precedents.adapters._trainer import Brought
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters, refuse_padding
@@ -48,7 +48,9 @@ class HuggingFace(Adapter):
         self.brought = Brought(model) if isinstance(model, _type("trainer", "Trainer")) else None
         found = _unpacked(model if self.brought is None else (self.brought.trainer.model, self.brought.tool))
         if found is None:
-            raise InputError(f"The Trainer's model is a {type(model.model).__name__}. A torch.nn.Module is expected.")
+            raise InputError(
+                f"The Trainer's model is a {type(model.model).__name__}. A torch.nn.Module is expected."
+            )
         network, self.tokenizer, processor = found
         base = base_of(network)
         main = _checked(base)
@@ -69,15 +71,16 @@ class HuggingFace(Adapter):
         self.hidden = HIDDEN
         self.render = _render(own, processor)
         words = _words(base, self.tokenizer)
-        if words is not None or main == PIXELS:
-            special = () if own is None else own.special
-            self.vectorise = partial(_counts, words=words, special=special) if main == TOKENS else _pixels
+        if main == PIXELS:
+            self.vectorise = _pixels
+        elif words is not None:
+            self.vectorise = partial(_counts, words=words, special=() if own is None else own.special)
         if self.brought is not None:
             self.train, self.test = self.brought.trainer.train_dataset, self.brought.trainer.eval_dataset
             self.encoder = replace(self.encoder, labels=self.brought.labels, collator=self.brought.collator)
 
     @property
-    def loss(self) -> Any:  # type: ignore[override]
+    def loss(self) -> Any:
         """Of a Trainer, what it trained by."""
         return None if self.brought is None else self.brought.loss
 
@@ -98,7 +101,7 @@ class HuggingFace(Adapter):
         encoder = self.encoder
         if isinstance(data, DataLoader):
             encoder, data = replace(encoder, collator=collator_of(data.collate_fn)), dataset_of(data, what)
-        apart = None if isinstance(self.columns.labels, str) else self.columns.labels
+        apart = None if isinstance(self.where.labels, str) else self.where.labels
         rows = Items.of(data if apart is None else (data, apart), what)
         if what != TRAINING:
             return examples(encoder, rows, what)
@@ -196,8 +199,8 @@ def _checked(network: Any) -> str:
         )
     if main not in (TOKENS, PIXELS):
         raise InputError(
-            f"{name} takes {main or ', '.join(sorted(parameters(network)))}. Models of {TOKENS} or {PIXELS} are "
-            "served. A module of your own is explained without a Trainer: pr.Explainer(model, dataset)."
+            f"{name} takes {main or ', '.join(sorted(parameters(network)))}. Models of {TOKENS} or {PIXELS} "
+            "are served. A module of your own is explained without a Trainer: pr.Explainer(model, dataset)."
         )
     if getattr(config, "num_labels", None) is not None:
         _refuse_other_labels(name, config)
@@ -228,7 +231,7 @@ def _refuse_order(names: list[str], known: list[str]) -> None:
 
 
 def _text_config(network: Any) -> Any:
-    config = getattr(network, "config", None)
+    config: Any = getattr(network, "config", None)
     return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
@@ -253,8 +256,8 @@ def dataset_of(loader: Any, what: str) -> Any:
     """The data set of a loader that takes all of it, in whatever order: instances are cited by their places."""
     if not isinstance(loader.sampler, (SequentialSampler, RandomSampler)):
         raise InputError(
-            f"The {what} is a DataLoader with a {type(loader.sampler).__name__}, which may leave instances out. Pass "
-            "the data set that it takes them from, or torch.utils.data.Subset of it."
+            f"The {what} is a DataLoader with a {type(loader.sampler).__name__}, which may leave instances "
+            "out. Pass the data set that it takes them from, or torch.utils.data.Subset of it."
         )
     return loader.dataset
 

@@ -58,10 +58,10 @@ def audit(
     identical subclass when `subclasses` (finer labels of the training instances and of the cases) or
     `retrain` (trains such a model on merged classes, the same for the same seed) is given. `fresh`, `hidden`,
     `vectorise`, `classes`, `render`, `memory`, `loss` and `output` are as for `Trial.of` and `Explainer`.
-    `text`, `image` and `labels` name columns, also of the test set. A Trainer brings its training set with it, and
-    its `eval_dataset` as the test set. `name` is what the model is called. The rule of the recommendation is in `audit.recommendation`; `rule` is
-    that of the verdicts: "interval", by which they are earned and otherwise undecided, or "paper", by the means
-    alone.
+    `text`, `image` and `labels` name columns, also of the test set. A Trainer brings its training set with it,
+    and its `eval_dataset` as the test set. `name` is what the model is called. The rule of the recommendation
+    is in `audit.recommendation`; `rule` is that of the verdicts: "interval", by which they are earned and
+    otherwise undecided, or "paper", by the means alone.
 
     An audit always ends: what cannot be afforded is left out before its work begins, by name and reason, and
     so is what fails. `memory` bounds the bytes that may be used. `within` bounds the seconds of all work, also

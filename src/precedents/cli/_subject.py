@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from precedents.data.examples import Examples
 
 NEEDED = ("model", "train", "test")
+TRAIN, TEST = "training set", "test set"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ def subject(run: Path | None, target: str | None, data: Path | None) -> CommandS
 def _made(target: str) -> CommandSubject:
     from precedents.adapters._columns import Columns
     from precedents.adapters._find import adapter_of
-    from precedents.adapters._subject import test_set, training_set
+    from precedents.adapters._subject import brought
     from precedents.audit.front_door import audit
 
     with restored():
@@ -91,7 +92,9 @@ def _made(target: str) -> CommandSubject:
     columns = Columns.of(*(given.get(name) for name in ("text", "image", "labels")))
     if columns is not None or given.get("classes") is not None:
         adapter.told(columns or Columns(), given.get("classes"))
-    return CommandSubject(model, training_set(adapter, train), test_set(adapter, test), given)
+    train = adapter.examples(brought(adapter, TRAIN, "train") if train is None else train, TRAIN)
+    test = adapter.examples(brought(adapter, TEST, "test") if test is None else test, TEST)
+    return CommandSubject(model, train, test, given)
 
 
 def _factory(target: str) -> Callable[[], Any]:
