@@ -149,7 +149,7 @@ class Encoder:
 
     def _named(self, item: Any) -> dict[str, Any]:
         """An item without names: a text, an image, or the main field itself."""
-        if isinstance(item, str):
+        if isinstance(item, str) and self.main == TOKENS:
             return {TEXT: item}
         if is_pair(item):
             return dict(zip((TEXT, PAIR), item, strict=True))
