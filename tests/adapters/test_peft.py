@@ -20,10 +20,7 @@ from transformers import TextClassificationPipeline
 import precedents as pr
 from precedents.gradients.gradients import planned
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of peft's own use of transformers
-    pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
 
 ATTENTION = {"task_type": "SEQ_CLS", "target_modules": ["query", "value"]}
 GPT = {"task_type": "SEQ_CLS", "target_modules": ["c_attn"], "fan_in_fan_out": True}

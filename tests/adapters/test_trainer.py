@@ -14,7 +14,6 @@ from transformers import BertConfig, BertModel, DataCollatorWithPadding, Trainer
 
 import precedents as pr
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft's own use of transformers
 CASE = "the rain and qwxyz"
 
 
