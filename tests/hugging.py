@@ -1,7 +1,7 @@
 """Small architectures of transformers with random weights, trained for some steps on toy texts and images."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -123,6 +123,40 @@ def trained(name: str, steps: int = 25) -> Any:
         optimizer.step()
     model.zero_grad()
     return model
+
+
+def trainer(model: Any, folder: Any, **parts: Any) -> Any:
+    """A Trainer of the model on the CPU, which writes nothing; `options` are of its arguments."""
+    from transformers import Trainer, TrainingArguments
+
+    quiet = {"report_to": [], "disable_tqdm": True, "save_strategy": "no", "logging_strategy": "no"}
+    options = {"num_train_epochs": 1, "use_cpu": True, **quiet, **parts.pop("options", {})}
+    kind = parts.pop("kind", Trainer)
+    return kind(model=model, args=TrainingArguments(output_dir=str(folder), **options), **parts)
+
+
+def alone(
+    model: Any, inputs: Sequence[Any], labels: Sequence[int | None], loss: Any = cross_entropy
+) -> torch.Tensor:
+    """Loss gradients by plain autograd, one instance at a time; without a label, for the predicted class."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    found = []
+    for each, label in zip(inputs, labels, strict=True):
+        output = model(**each)
+        logits = output["logits"]
+        wanted = logits.argmax(dim=1) if label is None else torch.tensor([label])
+        grads = torch.autograd.grad(loss(logits, wanted), parameters, materialize_grads=True)
+        found.append(torch.cat([grad.flatten() for grad in grads]))
+    return torch.stack(found)
+
+
+def cosines(
+    model: Any, cases: Sequence[Any], train: Sequence[Any], labels: Sequence[int], **loss: Any
+) -> torch.Tensor:
+    """Grad-Cos [m, n] by plain autograd."""
+    model.eval()
+    case, precedent = alone(model, cases, [None] * len(cases), **loss), alone(model, train, labels, **loss)
+    return torch.nn.functional.cosine_similarity(case[:, None], precedent[None], dim=2)
 
 
 def batch(rows: Rows) -> dict[str, torch.Tensor]:

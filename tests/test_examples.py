@@ -65,6 +65,17 @@ def test_a_hugging_face_model_is_explained_and_audited() -> None:
     assert made["explanation"].name(first.label) in made["explanation"].to_html()
 
 
+def test_a_trainer_with_lora_is_explained_and_audited() -> None:
+    made, said = ran("hugging_face_trainer")
+    audited("hugging_face_trainer")
+    assert 'predicted place for "Where is the first lake of his country?", because of' in said
+    first = made["explanation"].precedents()[0]
+    assert made["train"][first.index]["text"] in said
+    assert made["explainer"].relevance.workspace.classifier.size == made["model"].num_parameters(
+        only_trainable=True
+    )
+
+
 def test_most_mislabelled_digits_are_found() -> None:
     made, said = ran("mislabelled")
     assert made["wrong"].sum() == 60

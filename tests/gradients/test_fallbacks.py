@@ -44,6 +44,23 @@ def test_a_layer_without_a_rule() -> None:
     assert slow(stirred(Mixed()), normal(B, 2, 4))[0].recording.uncovered == ("Einsum",)
 
 
+class Held(nn.Module):
+    """Its parameters are in a dict and in a list, which are never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.named = nn.ParameterDict({"down": torch.randn(4, 2), "up": torch.randn(2, 4)})
+        self.scales = nn.ParameterList([torch.randn(4), torch.randn(4)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scales[0] + (x @ self.named["down"] @ self.named["up"]) * self.scales[1]
+
+
+def test_parameters_in_dicts_and_lists_belong_to_the_module_that_uses_them() -> None:
+    model = stirred(nn.Sequential(nn.Linear(4, 4), Held(), nn.Linear(4, 3)))
+    assert slow(model, normal(B, 4))[0].recording.uncovered == ("Held",)
+
+
 class Branches(nn.Module):
     """What is computed depends on the values, which vmap cannot follow."""
 

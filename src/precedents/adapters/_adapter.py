@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from precedents.adapters._columns import Columns
 from precedents.classifier.classifier import Vectorise
 from precedents.data.examples import Examples, Originals, as_batch
 from precedents.data.inputs import Inputs, count
+from precedents.errors import InputError
 
 
 class Adapter(ABC):
@@ -22,6 +24,8 @@ class Adapter(ABC):
         Sequence[str]
     ] = ()  # the adapters, by name, that are asked only if this one does not accept
 
+    reads: ClassVar[Sequence[str]] = ()  # of `text`, `image` and `labels`, those that may name columns
+
     module: nn.Module  # returns logits [b, classes]
     name: str | None = None  # what the model is called, if not by its type
     classes: Sequence[str] | None = None  # the names of its classes, if the model knows them
@@ -30,6 +34,10 @@ class Adapter(ABC):
     render: Callable[[Any], Any] | None = (
         None  # what a person sees of an instance; decided by its shape without it
     )
+    train: Any = None  # the training set, if the model brings it with it,
+    test: Any = None  # a test set,
+    loss: Any = None  # and what it was trained with; cross entropy without it
+    where: Columns = Columns()  # what the user said of columns
 
     @classmethod
     @abstractmethod
@@ -40,9 +48,20 @@ class Adapter(ABC):
     def __init__(self, model: Any) -> None:
         """Reads a model that is accepted; one that cannot be explained is refused with the reason."""
 
+    def told(self, columns: Columns, classes: Any) -> None:  # noqa: ARG002
+        """What the user says of the data besides: the names of columns, and of the classes in their order."""
+        for name in columns.said:
+            if name not in self.reads:
+                raise InputError(
+                    f"{name}= says which column of a data set has it, but "
+                    f"{self.name or type(self.module).__name__} reads no columns by name. Leave it out, and "
+                    "pass the training set as the model takes it."
+                )
+        self.where = columns
+
     def examples(self, data: Any, what: str) -> Examples:
         """A training or test set of the user's; `what` it is called in errors."""
-        return Examples.of(data, what)
+        return Examples.of(data, what, labels=self.where.labels)
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
         """Inputs [m, ...] of one case or several, shaped like training instances; and whether it was one."""

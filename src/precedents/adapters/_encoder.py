@@ -3,20 +3,26 @@
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import permutations
 from numbers import Integral
+from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from precedents.adapters._collator import Collator
+from precedents.adapters._columns import LABELS, Columns
 from precedents.data.examples import numbers
 from precedents.data.inputs import Inputs, stacked
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard
+from precedents.runtime.users_code import users
 
 TOKENS, PIXELS, MASK = "input_ids", "pixel_values", "attention_mask"
-LABELS = ("label", "labels", "label_ids")
+TEXT, PAIR = "text", "text_pair"  # what texts are called in rows, if nothing is said
+COLUMNS = 4  # of texts, of which it is tried which were tokenized
 UNLIMITED = 10**9  # a tokenizer without a limit says 10**30
 
 Fields = dict[str, Tensor]
@@ -28,6 +34,8 @@ class OwnTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer, self._guard = deepcopy(tokenizer), Guard()
         self.limited = tokenizer.model_max_length < UNLIMITED
+        every = tokenizer.all_special_ids  # of which the unknown word is one in the text
+        self.special = [token for token in every if token != tokenizer.unk_token_id]
 
     def __call__(self, firsts: list[str], seconds: list[str] | None) -> Mapping[str, Any]:
         """The tokens of texts, or of pairs of them."""
@@ -38,6 +46,10 @@ class OwnTokenizer:
         """The text of tokens."""
         with self._guard.lock:
             return str(self._tokenizer.decode(tokens))
+
+    def bare(self, tokens: Sequence[int]) -> list[int]:
+        """Without those that stand for nothing in the text."""
+        return [token for token in tokens if token not in self.special]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +62,29 @@ class Encoder:
     tokenizer: OwnTokenizer | None = None
     processor: Any = None  # of images
     classes: Mapping[str, int] = field(default_factory=dict)  # the number of each class name
+    columns: Columns = field(default_factory=Columns)  # where texts, images and labels are
+    labels: Sequence[str] = LABELS  # what labels are called; the first that is there is taken
+    collator: Collator | None = None  # of a Trainer or a DataLoader: makes a row of an instance
 
     @property
     def axes(self) -> int:
         """How many axes the main field of one instance has."""
         return 1 if self.main == TOKENS else 3
+
+    @property
+    def paired(self) -> bool:
+        """Whether instances are known to be pairs of texts."""
+        return len(self.columns.text) == 2
+
+    def opened(self, item: Any, labelled: bool = True) -> tuple[Any, Any]:
+        """A row, or what a row is made of, and its label; None if it has none."""
+        if self.collator is not None:
+            row = self.collator(item)
+            item = item if isinstance(item, Mapping) and isinstance(self.columns.labels, str) else row
+            return row, _first(item, self.labels)
+        if labelled and isinstance(item, tuple) and len(item) == 2:
+            return item
+        return item, _first(item, self.labels)
 
     def encoded(self, items: Sequence[Any]) -> list[Fields]:
         """The fields of each item, without a batch axis and without padding at their end."""
@@ -86,28 +116,111 @@ class Encoder:
         several = isinstance(value, (Sequence, Tensor)) and not isinstance(value, str)
         reason = "An instance with several labels cannot be explained: it has no one class. " if several else ""
         names = f", or names of classes: {', '.join(self.classes)}" if self.classes else ""
+        advice = " Pass classes=[...], in the order of the model's outputs." if isinstance(value, str) else ""
         raise InputError(
             f"The label of instance {i} is {value!r}. {reason}"
-            f"Labels are class numbers 0, 1, ..., classes - 1{names}."
+            f"Labels are class numbers 0, 1, ..., classes - 1{names}.{advice}"
         )
+
+    def original(self, item: Any) -> str | None:
+        """The text of an instance as it was given, if it is there; of a pair both."""
+        if isinstance(item, str):
+            return item
+        texts = item if is_pair(item) else [item[name] for name in self._known(item)] if _is_row(item) else ()
+        return " / ".join(texts) or None
+
+    def text_columns(self, row: Mapping[str, Any], tokens: Any) -> tuple[str, ...]:
+        """Of a row the columns that have the text: as they were said, by their names, or by its `tokens`."""
+        if missing := [name for name in self.columns.text if name not in row]:
+            raise InputError(
+                f"text names the column {missing[0]!r}, but the instances have: {', '.join(map(str, row))}."
+            )
+        found = self._known(row)
+        if found or tokens is None:
+            return found
+        names = [name for name, value in row.items() if isinstance(value, str) and name in self.inputs(row)]
+        if self.tokenizer is None:
+            return tuple(names) if len(names) == 1 else ()
+        wanted = self.tokenizer.bare(_listed(tokens))
+        tried = [(name,) for name in names[:COLUMNS]] + list(permutations(names[:COLUMNS], 2))
+        texts = {each: self._bare([row[name] for name in each]) for each in tried}
+        alike = [each for each in tried if texts[each] == wanted]
+        return next(iter(alike or [each for each in tried if texts[each][: len(wanted)] == wanted]), ())
 
     def _named(self, item: Any) -> dict[str, Any]:
         """An item without names: a text, an image, or the main field itself."""
-        if isinstance(item, str):
-            return {"text": item}
+        if isinstance(item, str) and self.main == TOKENS:
+            return {TEXT: item}
+        if is_pair(item):
+            return dict(zip((TEXT, PAIR), item, strict=True))
         if self.processor is not None and not isinstance(item, Tensor):
             return {"image": item}
         return {self.main: item}
 
     def _tokenized(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        firsts, seconds = zip(*map(_texts, rows), strict=True)
+        firsts, seconds = zip(*map(self._texts, rows), strict=True)
         assert self.tokenizer is not None
         encoding = self.tokenizer(list(firsts), None if None in seconds else list(seconds))
         return [{name: column[i] for name, column in encoding.items()} for i in range(len(rows))]
 
     def _processed(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        found = self.processor(images=[_image(row) for row in rows], return_tensors="pt")
+        found = self.processor(images=[self._image(row) for row in rows], return_tensors="pt")
         return [{self.main: pixels} for pixels in found[self.main]]
+
+    def inputs(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """The columns of a row that are no label."""
+        return tuple(name for name in row if name not in (*self.labels, *LABELS))
+
+    def parts(self, item: Any) -> Sequence[Any]:
+        """What a row is made of, from an item without names: one text or picture, or two texts."""
+        return item if self.paired and is_pair(item) else [item]
+
+    def _known(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """The columns of a row's text, by what was said or by the usual names; none if they are not there."""
+        for names in (self.columns.text, (TEXT, PAIR), (TEXT,)):
+            if names and all(isinstance(row.get(name), str) for name in names):
+                return names
+        return ()
+
+    def _texts(self, row: Mapping[str, Any]) -> tuple[str, str | None]:
+        """The text of a row, and the second one of a pair."""
+        names = self._known(row) or [
+            name for name, value in row.items() if isinstance(value, str) and name in self.inputs(row)
+        ]
+        known = len(names) == 1 or bool(self._known(row))
+        if known and len(names) >= len(self.columns.text):
+            return row[names[0]], row[names[1]] if len(names) == 2 else None
+        if known:
+            wanted = " and ".join(map(repr, self.columns.text))
+            raise InputError(
+                f"The instances are pairs of texts: pass both, as a dict with {wanted}, or as a tuple."
+            )
+        if not names:
+            raise InputError(
+                f"No text is in: {', '.join(map(str, row))}. Call the text that the model is given {TEXT!r}, "
+                f"and the second of a pair {PAIR!r}; or say what they are called: text='...'."
+            )
+        raise InputError(
+            f"Several fields are texts: {', '.join(names)}. Say which the model is given: text={names[0]!r}, "
+            f"or text={tuple(names[:2])} for a pair."
+        )
+
+    def _image(self, row: Mapping[str, Any]) -> Any:
+        others, said = self.inputs(row), self.columns.image
+        if said is not None and said not in row and others != ("image",):
+            has = ", ".join(map(str, row))
+            raise InputError(f"image names the column {said!r}, but the instances have: {has}.")
+        found = [name for name in (said, "image", "img") if name is not None and name in row]
+        if not found and len(others) != 1:
+            which = ", ".join(map(str, others))
+            raise InputError(f"Which of the fields {which} is the image? Say it: image={others[0]!r}.")
+        return _colours(row[(found or others)[0]])
+
+    def _bare(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of a text, or of a pair, that stand for something in it."""
+        assert self.tokenizer is not None
+        firsts, seconds = [texts[0]], [texts[1]] if len(texts) == 2 else None
+        return self.tokenizer.bare(_listed(self.tokenizer(firsts, seconds)[TOKENS][0]))
 
     def _fields(self, row: Mapping[str, Any]) -> Fields:
         if self.main not in row:
@@ -145,26 +258,31 @@ class Encoder:
         return self.main == TOKENS and row[name].shape == row[TOKENS].shape
 
 
-def _texts(row: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The text of a row, and the second one of a pair."""
-    texts = {name: value for name, value in row.items() if isinstance(value, str) and name not in LABELS}
-    if "text" in texts:
-        return texts["text"], texts.get("text_pair")
-    if len(texts) == 1:
-        return next(iter(texts.values())), None
-    found = (
-        f"Several fields are texts: {', '.join(texts)}"
-        if texts
-        else f"No text is in: {', '.join(map(str, row))}"
-    )
-    raise InputError(
-        f"{found}. Call the one that the model is given 'text', and the second of a pair 'text_pair'."
-    )
+def _first(item: Any, names: Sequence[str]) -> Any:
+    """The first of these fields that an item has; None if it has none of them."""
+    return next((item[name] for name in names if name in item), None) if _is_row(item) else None
 
 
-def _image(row: Mapping[str, Any]) -> Any:
-    others = [name for name in row if name not in LABELS]
-    found = [name for name in others if name in ("image", "img")] or others
-    if len(found) != 1:
-        raise InputError(f"Which of the fields {', '.join(map(str, others))} is the image? Call it 'image'.")
-    return row[found[0]]
+def _is_row(item: Any) -> bool:
+    return isinstance(item, Mapping)
+
+
+def is_pair(item: Any) -> bool:
+    """Whether an item is two texts."""
+    return isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(each, str) for each in item)
+
+
+def _listed(tokens: Any) -> list[int]:
+    return [int(token) for token in tokens]
+
+
+def _colours(image: Any) -> Any:
+    """A picture of PIL in three colours, as processors take it; a file's name is opened, all else is left."""
+    if isinstance(image, (str, Path)):
+        from PIL import Image
+
+        with users(f"the image {str(image)!r}"), Image.open(image) as opened:
+            return opened.convert("RGB")
+    return (
+        image.convert("RGB") if getattr(image, "mode", "RGB") != "RGB" and hasattr(image, "convert") else image
+    )

@@ -1,15 +1,19 @@
 """Rows of named fields, as the Trainer of transformers takes them: read when needed, and none is kept."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import torch
+from torch.utils.data import IterableDataset
 
-from precedents.adapters._encoder import LABELS, MASK, Encoder, Fields
+from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fields, is_pair
 from precedents.data.examples import Examples, fingerprint
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
+from precedents.runtime.users_code import users
+from precedents.runtime.wording import a_type
 
 SIZE = 256  # rows that are looked at together at the first reading
 
@@ -24,6 +28,12 @@ class Items:
     @classmethod
     def of(cls, data: Any, what: str) -> "Items":
         """From a set, a mapping of columns or a pair with labels; or an error that says what to pass."""
+        if isinstance(data, (IterableDataset, Iterator)) or hasattr(data, "_ex_iterable"):
+            raise InputError(
+                f"The {what} is {a_type(data)}, whose instances have no places by which they could be cited. "
+                "Pass a datasets.Dataset, as Dataset.from_list(list(data)), or a list of dicts with a field "
+                "'label'."
+            )
         splits = isinstance(data, Mapping) and [key for key in data if hasattr(data[key], "column_names")]
         if splits:
             raise InputError(
@@ -35,7 +45,7 @@ class Items:
             found = cls(data)
         else:
             raise InputError(
-                f"The {what} is a {type(data).__name__}. Pass a datasets.Dataset, a list of dicts with a field "
+                f"The {what} is {a_type(data)}. Pass a datasets.Dataset, a list of dicts with a field "
                 "'label', or a pair (texts or images, labels)."
             )
         if len(found) == 0:
@@ -47,27 +57,29 @@ class Items:
     def __len__(self) -> int:
         return len(next(iter(self.data.values()), ())) if isinstance(self.data, Mapping) else len(self.data)
 
-    def labelled(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
-        """These instances, each with its label, which is None if there is none."""
-        if isinstance(self.data, Mapping):
-            items = [{name: column[i] for name, column in self.data.items()} for i in indices]
-        else:
-            several = getattr(self.data, "__getitems__", None)  # of datasets: one look into the file for all
-            items = several(list(indices)) if several is not None else [self.data[i] for i in indices]
-        if self.labels is not None:
-            return [(item, self.labels[i]) for i, item in zip(indices, items, strict=True)]
-        return [_labelled(item) for item in items]
-
     def items(self, indices: Sequence[int]) -> list[Any]:
-        """These instances."""
-        return [item for item, _ in self.labelled(indices)]
+        """These instances, as the data give them."""
+        if isinstance(self.data, Mapping):
+            return [{name: column[i] for name, column in self.data.items()} for i in indices]
+        several = getattr(self.data, "__getitems__", None)  # of datasets: one look into the file for all
+        with users("the data set"):
+            return several(list(indices)) if several is not None else [self.data[i] for i in indices]
 
+    @cached_property
+    def plain(self) -> "Items":
+        """Without what a dataset makes of its rows when they are read: as they are in its columns."""
+        if hasattr(self.data, "with_format") and hasattr(self.data, "column_names"):
+            return Items(self.data.with_format(None), self.labels)
+        return self
 
-def _labelled(item: Any) -> tuple[Any, Any]:
-    if isinstance(item, tuple) and len(item) == 2:
-        return item
-    names = [name for name in LABELS if isinstance(item, Mapping) and name in item]
-    return item, item[names[0]] if names else None
+    def class_names(self, labels: Sequence[str]) -> list[str] | None:
+        """The names of the classes, if a dataset has them for its column of labels."""
+        features = getattr(self.data, "features", None)
+        column = (
+            next((name for name in labels if name in features), None) if isinstance(features, Mapping) else None
+        )
+        names = None if column is None else getattr(features[column], "names", None)  # type: ignore[index]
+        return None if names is None else [str(name) for name in names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +90,7 @@ class Encoded:
     encoder: Encoder
     marks: Sequence[bytes]  # a fingerprint of each instance at the first reading
     largest: tuple[int, int]  # the two longest texts
+    shortest: int = 0
     ragged: bool = False  # whether they differ in length
 
     @property
@@ -87,7 +100,7 @@ class Encoded:
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """The instances, each compared with its first reading, padded to the longest of them."""
-        fields = self.encoder.encoded(self.rows.items(indices))
+        fields = self.encoder.encoded([item for item, _ in _opened(self.encoder, self.rows, indices)])
         for i, each in zip(indices, fields, strict=True):
             if _mark(each) != self.marks[i]:
                 raise InputError(
@@ -97,39 +110,93 @@ class Encoded:
         return self.encoder.padded(fields)
 
 
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Instances as a person sees them: their texts as they were given, or else what the model is fed."""
+
+    rows: Items
+    encoder: Encoder
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: int) -> Any:
+        item = self.rows.plain.items([i])[0]
+        item = item[0] if self.rows.labels is None and _is_labelled(item, self.encoder) else item
+        text = self.encoder.original(item)
+        return self.encoder.encoded([_opened(self.encoder, self.rows, [i])[0][0]])[0] if text is None else text
+
+
+def _is_labelled(item: Any, encoder: Encoder) -> bool:
+    """Whether an item is a pair of an instance and its label, and not of two texts."""
+    return isinstance(item, tuple) and len(item) == 2 and not encoder.paired
+
+
+def _opened(encoder: Encoder, rows: Items, indices: Sequence[int]) -> list[tuple[Any, Any]]:
+    """Rows and their labels, which are None where there are none."""
+    found = [encoder.opened(item, rows.labels is None) for item in rows.items(indices)]
+    if rows.labels is None:
+        return found
+    return [(item, rows.labels[i]) for i, (item, _) in zip(indices, found, strict=True)]
+
+
+def learned(encoder: Encoder, rows: Items) -> Encoder:
+    """The encoder with what the first instance shows: which columns are its text, what a case must have."""
+    if encoder.collator is not None:
+        encoder.collator.template = rows.items([0])[0]
+    opened, _ = _opened(encoder, rows, [0])[0]
+    item = rows.plain.items([0])[0]
+    if encoder.main != TOKENS or not isinstance(item, Mapping):
+        pair = not isinstance(opened, (str, Mapping)) and encoder.original(opened) is not None
+        return replace(encoder, columns=replace(encoder.columns, text=(TEXT, PAIR))) if pair else encoder
+    tokens = opened.get(TOKENS) if isinstance(opened, Mapping) else None
+    return replace(encoder, columns=replace(encoder.columns, text=encoder.text_columns(item, tokens)))
+
+
 def _mark(fields: Fields) -> bytes:
     return fingerprint(cast("Inputs", fields), 0)
 
 
-def examples(encoder: Encoder, data: Any, what: str) -> Examples:
+def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
     """Labelled instances; all are looked at once."""
-    if isinstance(data, Examples):
-        return data
-    rows = Items.of(data, what)
     marks: list[bytes] = []
     labels: list[int] = []
     lengths: list[int] = []
     first: Fields | None = None
     for start in range(0, len(rows), SIZE):
         places = range(start, min(start + SIZE, len(rows)))
-        items = rows.labelled(places)
+        items = _opened(encoder, rows, places)
         fields = encoder.encoded([item for item, _ in items])
-        for i, each, (_, label) in zip(places, fields, items, strict=True):
+        for i, each, (item, label) in zip(places, fields, items, strict=True):
             first = first or each
             _check(encoder, each, first, f"Instance {i} of the {what}")
             marks.append(_mark(each))
             lengths.append(len(each[encoder.main]))
             if label is None:
-                raise InputError(
-                    f"Instance {i} of the {what} has no label. Call the field {' or '.join(LABELS)}, or pass a "
-                    "pair (instances, labels)."
-                )
+                raise _unlabelled(encoder, item, f"Instance {i} of the {what}")
             labels.append(encoder.label(label, i))
     longest = sorted(range(len(rows)), key=lambda i: -lengths[i])
-    source = Encoded(rows, encoder, marks, (longest[0], longest[min(1, len(rows) - 1)]), len(set(lengths)) > 1)
+    ends = (longest[0], longest[min(1, len(rows) - 1)]), longest[-1]
+    source = Encoded(rows, encoder, marks, *ends, len(set(lengths)) > 1)
     for i in sorted({0, len(rows) // 2, len(rows) - 1}):
         source.read([i])  # a second reading, so that what is random is found before any work
-    return Examples(source, torch.tensor(labels))
+    return Examples(source, torch.tensor(labels), seen(encoder, rows))
+
+
+def seen(encoder: Encoder, rows: Items) -> Seen | None:
+    """Texts as they were given; pictures are shown as the model is fed them."""
+    known = encoder.tokenizer is not None or bool(encoder.columns.text)
+    return Seen(rows, encoder) if encoder.main == TOKENS and known else None
+
+
+def _unlabelled(encoder: Encoder, item: Any, which: str) -> InputError:
+    has = f" It has: {', '.join(map(str, item))}." if isinstance(item, Mapping) else ""
+    if encoder.columns.labels is not None:
+        return InputError(f"{which} has no {encoder.columns.labels!r}, which labels= names.{has}")
+    return InputError(
+        f"{which} has no label. Call the field {' or '.join(encoder.labels)}, say what it is called: "
+        f"labels='...', or pass a pair (instances, labels).{has}"
+    )
 
 
 def _check(encoder: Encoder, fields: Fields, first: Fields, which: str) -> None:
@@ -153,22 +220,52 @@ def _told(outline: Mapping[str, Any]) -> str:
 
 def cases(encoder: Encoder, x: Any) -> tuple[Inputs, bool]:
     """Inputs [m, ...] of one instance or several; and whether it was one."""
-    single = _axes(x, encoder) == encoder.axes
-    several = [x] if single else list(x) if isinstance(x, tuple) else x
-    rows = Items.of(several, "set of cases")
-    fields = encoder.encoded(rows.items(range(len(rows))))
+    rows, single = asked(encoder, x)
+    fields = encoder.encoded([_case(encoder, item) for item in rows.items(range(len(rows)))])
     for i, each in enumerate(fields):
         _check(encoder, each, fields[0], f"Case {i}")
     return encoder.padded(fields), single
 
 
-def _axes(x: Any, encoder: Encoder) -> int:
-    """How many axes a nest of numbers has; a text, a picture or a row counts as a whole instance."""
+def asked(encoder: Encoder, x: Any) -> tuple[Items, bool]:
+    """The cases that a user passes, as items; and whether it was one."""
+    single = _axes(x, encoder, encoder.paired) == encoder.axes
+    several = [x] if single else list(x) if isinstance(x, tuple) else x
+    return Items.of(several, "set of cases"), single
+
+
+def _case(encoder: Encoder, item: Any) -> Any:
+    """The row of a case, by the collator where there is one; a label that came with it is left away."""
+    if _is_labelled(item, encoder):
+        item = item[0]
+    if encoder.collator is None or (isinstance(item, Mapping) and encoder.main in item):
+        return item
+    template = encoder.collator.template
+    if not isinstance(template, Mapping):
+        return encoder.collator((item, *template[1:]) if isinstance(template, tuple) else item)
+    if encoder.main in template:  # what is collated was encoded before, and so is the case
+        return item
+    names = encoder.columns.text or encoder.inputs(template)
+    given = item if isinstance(item, Mapping) else dict(zip(names, encoder.parts(item), strict=False))
+    if missing := [name for name in names if name not in given]:
+        raise InputError(
+            f"A case has no {missing[0]!r}, which the data collator is given of training instances: "
+            f"{', '.join(map(str, template))}."
+        )
+    return encoder.collator({**template, **given})  # its label is another's, and nobody looks at it
+
+
+def _axes(x: Any, encoder: Encoder, paired: bool = False) -> int:
+    """How many axes a nest of numbers has; a text, a pair, a picture or a row counts as a whole instance."""
     if isinstance(x, Mapping):
-        fields = [x[encoder.main]] if encoder.main in x else [x[name] for name in x if name not in LABELS]
+        known = (encoder.main, *encoder.columns.text, encoder.columns.image, TEXT)
+        others = [name for name in x if name not in encoder.labels]
+        fields = [x[name] for name in (*known, *others) if name in x]
         return _axes(fields[0], encoder) if fields else encoder.axes
     if hasattr(x, "ndim"):
         return encoder.axes if x.ndim == 2 and encoder.processor is not None else int(x.ndim)  # a grey picture
     if isinstance(x, str) or not (hasattr(x, "__getitem__") and hasattr(x, "__len__")):
         return 0 if isinstance(x, (int, float)) else encoder.axes
-    return 1 + (_axes(x[0], encoder) if len(x) else 0)
+    if paired and is_pair(x):
+        return encoder.axes
+    return 1 + (_axes(x[0], encoder, paired) if len(x) else 0)

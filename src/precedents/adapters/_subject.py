@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._collated import ItemView, collation_of
+from precedents.adapters._columns import Columns
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.construction import Told, refuse_keywords
@@ -40,10 +41,11 @@ class Subject:
     def of(
         cls,
         model: Any,
-        train: Any,
+        train: Any = None,
         *,
         classes: Sequence[str] | None = None,
         render: Callable[[Any], Any] | None = None,
+        columns: Columns | None = None,
         **told: "Unpack[Told]",
     ) -> "Subject":
         """From whatever an adapter accepts, or a Classifier; `told` is as for `Classifier.of`.
@@ -51,13 +53,18 @@ class Subject:
         What is not said (hidden layers, vectors, classes, how an instance is shown), the adapter says.
         """
         adapter = adapter_of(model)
-        train = adapter.examples(train, "training set")
+        if columns is not None or classes is not None:
+            adapter.told(columns or Columns(), classes)
+        data = brought(adapter, "training set", "train") if train is None else train
+        train = adapter.examples(data, "training set")
         refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         given = {name: value for name, value in told.items() if value is not None}
         if render is not None and not callable(render):
             raise InputError(f"render is {a_type(render)}. Pass a function of an instance, as pr.images().")
         if not isinstance(model, Classifier):
             known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise}
+            if "loss" not in given:
+                known["loss"] = adapter.loss
             model = Classifier.of(adapter.module, train, **{**known, **given})  # type: ignore[arg-type]
         elif given:
             raise InputError(
@@ -76,7 +83,8 @@ class Subject:
         return self.adapter.name or type(self.classifier.module).__name__
 
     def test(self, data: Any) -> Examples:
-        """A test set of the user's; one without a collate_fn has that of the training set."""
+        """A test set of the user's, or what the model brings; one without a collate_fn has the training set's."""
+        data = brought(self.adapter, "test set", "test") if data is None else data
         collation = collation_of(self.train)
         if collation is not None and not isinstance(data, (Examples, DataLoader)):
             place = collation.form.label
@@ -114,6 +122,17 @@ class Subject:
 def _finite(leaf: Tensor) -> bool:
     """Whether all numbers are; those of sparse rows were looked at when they were made."""
     return isinstance(leaf, SparseRows) or bool(leaf.isfinite().all())
+
+
+def brought(adapter: Adapter, what: str, argument: str) -> Any:
+    """The training or test set that a model brings with it; that there is none is an error."""
+    found = getattr(adapter, argument)
+    if found is None:
+        trainer = getattr(adapter, "brought", None) is not None
+        own = {"train": "train_dataset", "test": "eval_dataset"}[argument]
+        reason = f"the Trainer has no {own}" if trainer else "only a Trainer of transformers brings one along"
+        raise InputError(f"There is no {what}, and {reason}. Pass it: {argument}=...")
+    return found
 
 
 def _checked_names(classes: Any, model: Classifier) -> list[str] | None:

@@ -2,12 +2,17 @@
 
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from precedents.adapters._peft import base_of, is_tuned, tuned
 from precedents.classifier.clone import sharing_clone
+from precedents.classifier.outputs import Outputs
+from precedents.data.inputs import Inputs
+from precedents.errors import InputError
 
 HIDDEN = ("blocks", "head")
 
@@ -21,10 +26,10 @@ class Transformer(nn.Module):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.model = _with_linears(model)
+        self.model = _with_linears(tuned(model))
         self.blocks = nn.Identity()
         self.head = nn.Identity()
-        known = parameters(model)
+        known = parameters(base_of(model))
         self.always = {"use_cache": False} if "use_cache" in known else {}
         self.listened = {"output_hidden_states": True} if known & {"output_hidden_states", "kwargs"} else {}
 
@@ -46,8 +51,16 @@ class _Calls:
     """The calls of the layers that could be the last: Linear, with as many outputs as there are classes."""
 
     def __init__(self, model: nn.Module) -> None:
-        modules = [module for module in model.modules() if isinstance(module, nn.Linear)]
-        self.layers = [module for module in modules if module.out_features == model.config.num_labels]  # type: ignore[union-attr]
+        classes = getattr(getattr(model, "config", None), "num_labels", None)
+        inside = {
+            part for each in model.modules() if is_tuned(each) for part in each.modules() if part is not each
+        }
+        layers = [each for each in model.modules() if isinstance(each, nn.Linear) or is_tuned(each)]
+        self.layers = [
+            each
+            for each in layers
+            if each not in inside and classes in (None, getattr(each, "out_features", None))
+        ]
         self.seen: list[tuple[Tensor, Tensor]] = []
 
     def __enter__(self) -> "_Calls":
@@ -74,15 +87,35 @@ class _Calls:
 
 def _logits(output: Any) -> Tensor:
     """Of what a model returns for its Trainer: by name, else the first."""
+    if isinstance(output, Mapping):
+        return output.get("logits", output)
     return output.logits if hasattr(output, "logits") else output[0] if isinstance(output, tuple) else output
 
 
 def _vector(state: Tensor, mask: Tensor | None) -> Tensor:
-    """A state [b, t, d] as vectors: the mean over the tokens that the mask [b, t] leaves, else flattened."""
-    if mask is None or state.shape[:2] != mask.shape:
+    """A state [b, t, d] as vectors: the mean over the tokens that the mask [b, t] leaves, else flattened.
+
+    Tokens that a prompt of peft put before the text are left away.
+    """
+    if mask is None or state.ndim != 3 or state.shape[1] < mask.shape[1]:
         return state.flatten(1)
+    state = state[:, state.shape[1] - mask.shape[1] :]
     weights = (mask / mask.sum(dim=1, keepdim=True).clamp(min=1)).to(state)
     return torch.einsum("bt,btd->bd", weights, state)
+
+
+@torch.no_grad()
+def refuse_padding(module: nn.Module, short: Inputs, filled: Inputs) -> None:
+    """Refuses a model that predicts otherwise of a text [1, t] when it is filled up, the first of a batch."""
+    clone = sharing_clone(module).eval()
+    alone, among = (Outputs().of(clone, inputs)[0].double().cpu() for inputs in (short, filled))
+    if not torch.allclose(alone, among, rtol=1e-2, atol=1e-3, equal_nan=True):
+        raise InputError(
+            "The model's prediction for a text depends on the padding behind it, although an attention mask "
+            f"says which tokens are real: logits differ by {float((alone - among).abs().max()):.2g}. Use the "
+            "mask in the model (peft's prompts before a decoder lose it; LoRA and prefix tuning do not), or "
+            "pass texts of one length."
+        )
 
 
 def parameters(model: Any) -> frozenset[str]:
@@ -96,12 +129,13 @@ def _with_linears(model: nn.Module) -> nn.Module:
     Such a layer, of GPT and GPT-2, stores its weight transposed; no inner product of gradients changes.
     """
     library = sys.modules.get("transformers.pytorch_utils")
-    if not any(type(module) is getattr(library, "Conv1D", None) for module in model.modules()):
+    kind = getattr(library, "Conv1D", None)
+    if not any(type(module) is kind for module in model.modules()):
         return model
     clone = sharing_clone(model)
     for parent in list(clone.modules()):
         for name, child in parent.named_children():
-            if type(child) is getattr(library, "Conv1D", None):
+            if type(child) is kind and not is_tuned(parent):  # adapters know that theirs is transposed
                 setattr(parent, name, _linear(child))
     return clone
 

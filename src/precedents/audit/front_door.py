@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from precedents.adapters._columns import Columns
 from precedents.adapters._subject import Subject
 from precedents.audit.agenda import Agenda
 from precedents.audit.audit import Audit
@@ -25,8 +26,8 @@ from precedents.views.instance import Render
 @door
 def audit(
     model: Any,
-    train: Any,
-    test: Any,
+    train: Any = None,
+    test: Any = None,
     *,
     metrics: Sequence[str | Metric] | None = None,
     criteria: Sequence[str | Criterion | Judge] | None = None,
@@ -46,6 +47,9 @@ def audit(
     loss: Any = None,
     output: Place | None = None,
     rule: VerdictRule = "interval",
+    text: str | Sequence[str] | None = None,
+    image: str | None = None,
+    labels: Any = None,
 ) -> Audit:
     """Puts the metrics on trial on this model, with the instances of `test` as cases.
 
@@ -54,9 +58,10 @@ def audit(
     identical subclass when `subclasses` (finer labels of the training instances and of the cases) or
     `retrain` (trains such a model on merged classes, the same for the same seed) is given. `fresh`, `hidden`,
     `vectorise`, `classes`, `render`, `memory`, `loss` and `output` are as for `Trial.of` and `Explainer`.
-    `name` is what the model is called. The rule of the recommendation is in `audit.recommendation`; `rule` is
-    that of the verdicts: "interval", by which they are earned and otherwise undecided, or "paper", by the means
-    alone.
+    `text`, `image` and `labels` name columns, also of the test set. A Trainer brings its training set with it,
+    and its `eval_dataset` as the test set. `name` is what the model is called. The rule of the recommendation
+    is in `audit.recommendation`; `rule` is that of the verdicts: "interval", by which they are earned and
+    otherwise undecided, or "paper", by the means alone.
 
     An audit always ends: what cannot be afforded is left out before its work begins, by name and reason, and
     so is what fails. `memory` bounds the bytes that may be used. `within` bounds the seconds of all work, also
@@ -91,6 +96,7 @@ def audit(
         memory=memory,
         loss=loss,
         output=output,
+        columns=Columns.of(text, image, labels),
     )
     trial = Trial.about(subject, test, subclasses, retrain, fresh)
     pinned(trial, keep)

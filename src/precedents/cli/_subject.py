@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from precedents.data.examples import Examples
 
 NEEDED = ("model", "train", "test")
+TRAIN, TEST = "training set", "test set"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,9 @@ def subject(run: Path | None, target: str | None, data: Path | None) -> CommandS
 
 
 def _made(target: str) -> CommandSubject:
+    from precedents.adapters._columns import Columns
     from precedents.adapters._find import adapter_of
+    from precedents.adapters._subject import brought
     from precedents.audit.front_door import audit
 
     with restored():
@@ -70,20 +73,28 @@ def _made(target: str) -> CommandSubject:
         given = dict(made)
     elif isinstance(made, tuple) and len(made) == len(NEEDED):
         given = dict(zip(NEEDED, made, strict=True))
+    elif hasattr(made, "train_dataset"):
+        given = {"model": made}  # a Trainer
     else:
         raise InputError(
-            f"{target} returned a {type(made).__name__}. Return (model, train, test), or a mapping with "
-            "these keys."
+            f"{target} returned a {type(made).__name__}. Return (model, train, test), a mapping with "
+            "these keys, or a Trainer."
         )
     known = inspect.signature(audit).parameters
     wrong = [f"the key {key!r}" for key in given if key not in known]
-    wrong += [f"no {key!r}" for key in NEEDED if key not in given]
+    brings = hasattr(given.get("model"), "train_dataset")
+    wrong += [f"no {key!r}" for key in NEEDED[: 1 if brings else None] if key not in given]
     if wrong:
         told = f"{target} returned a mapping with {' and '.join(wrong)}"
         raise InputError(f"{told}. Known keys: {', '.join(known)}.")
-    model, train, test = (given.pop(key) for key in NEEDED)
-    examples = adapter_of(model).examples
-    return CommandSubject(model, examples(train, "training set"), examples(test, "test set"), given)
+    model, train, test = (given.pop(key, None) for key in NEEDED)
+    adapter = adapter_of(model)
+    columns = Columns.of(*(given.get(name) for name in ("text", "image", "labels")))
+    if columns is not None or given.get("classes") is not None:
+        adapter.told(columns or Columns(), given.get("classes"))
+    train = adapter.examples(brought(adapter, TRAIN, "train") if train is None else train, TRAIN)
+    test = adapter.examples(brought(adapter, TEST, "test") if test is None else test, TEST)
+    return CommandSubject(model, train, test, given)
 
 
 def _factory(target: str) -> Callable[[], Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from precedents.adapters._columns import Columns
 from precedents.adapters._find import adapter_of
 from precedents.adapters._subject import Subject
 from precedents.classifier.construction import Told, refuse_keywords
@@ -39,6 +40,9 @@ class TrialOptions(Told, total=False):
     subclasses: tuple[Any, Any] | None
     retrain: Retrain | None
     fresh: Fresh | None
+    text: Any  # the names of columns, as for Explainer
+    image: Any
+    labels: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,18 +59,20 @@ class Trial:
 
     @classmethod
     @door
-    def of(cls, model: Any, train: Any, test: Any, **options: "Unpack[TrialOptions]") -> "Trial":
+    def of(cls, model: Any, train: Any = None, test: Any = None, **options: "Unpack[TrialOptions]") -> "Trial":
         """A trial of the metrics on this model, with the instances of `test` as cases.
 
         `subclasses` are finer labels of the training instances and of the cases; `retrain` trains a
         model like this one on merged classes, for the identical subclass criterion; `fresh` makes an
         untrained model of the same kind, where drawing each layer anew is not how the model starts. `hidden`,
-        `vectorise`, `memory`, `loss` and `output` are as for `Classifier.of`.
+        `vectorise`, `memory`, `loss` and `output` are as for `Classifier.of`; `text`, `image` and `labels` name
+        columns, and a Trainer brings its data with it, as for `audit`.
         """
         refuse_keywords("Trial.of", options, (*sorted(TrialOptions.__optional_keys__), "classes", "render"))
         told: Any = dict(options)
         own = {name: told.pop(name, None) for name in ("subclasses", "retrain", "fresh")}
-        return cls.about(Subject.of(model, train, **told), test, **own)
+        columns = Columns.of(*(told.pop(name, None) for name in ("text", "image", "labels")))
+        return cls.about(Subject.of(model, train, columns=columns, **told), test, **own)
 
     @classmethod
     @door

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
+from precedents.adapters._columns import Columns
 from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Vectorise
 from precedents.classifier.construction import refuse_keywords
@@ -52,9 +53,9 @@ SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 class Explainer:
     """Explains predictions of a model by instances of its training set.
 
-    model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn, a model or a
-        pipeline of Hugging Face, or a Classifier.
-    train: its training set, as `Examples.of` or the model's own library takes it.
+    model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn, a model, a
+        pipeline or a Trainer of Hugging Face, or a Classifier.
+    train: its training set, as `Examples.of` or the model's own library takes it; a Trainer brings its own.
     metric: one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
     hidden: the modules whose outputs are the hidden layers; found out without it.
     vectorise: turns inputs into vectors for the metrics on inputs; they are flattened without it.
@@ -66,6 +67,9 @@ class Explainer:
         say when their metric failed.
     loss: what the model was trained with, if it is not plain cross entropy, as for `Classifier.of`.
     output: which of the model's outputs are the logits, if that is not found, as for `Classifier.of`.
+    text: the column of the texts, where rows of Hugging Face have several; two for pairs of texts.
+    image: the column of the images.
+    labels: the column of the labels, if it is not called so, as for `Examples.of`.
 
     >>> import torch
     >>> x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
@@ -82,7 +86,7 @@ class Explainer:
     def __init__(
         self,
         model: Any,
-        train: Any,
+        train: Any = None,
         metric: str | Metric = "cos_grad",
         *,
         hidden: Sequence[str] | None = None,
@@ -93,6 +97,9 @@ class Explainer:
         audit: Findings | None = None,
         loss: Any = None,
         output: Place | None = None,
+        text: str | Sequence[str] | None = None,
+        image: str | None = None,
+        labels: Any = None,
     ) -> None:
         self.subject = Subject.of(
             model,
@@ -104,6 +111,7 @@ class Explainer:
             memory=memory,
             loss=loss,
             output=output,
+            columns=None if text is image is labels is None else Columns.of(text, image, labels),
         )
         self.relevance = Relevance(metric_of(metric), Workspace(self.subject))
         self.relevance.vectors  # noqa: B018  what cannot work fails here
@@ -218,7 +226,7 @@ class Explainer:
 
     @classmethod
     @door
-    def load(cls, folder: str | Path, model: Any, train: Any, **options: Any) -> "Explainer":
+    def load(cls, folder: str | Path, model: Any, train: Any = None, **options: Any) -> "Explainer":
         """The explainer that was saved from this model and training set: the same numbers, bit for bit.
 
         A weight, label or row that has changed is refused, with what differs. `options` are those of an

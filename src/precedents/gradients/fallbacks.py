@@ -59,7 +59,7 @@ def _of_module(module: nn.Module, left: Sequence[str], call: LayerCall, backs: B
     outputs = [value for value in leaves(call.output) if value.requires_grad]
     full = [torch.zeros_like(o) if back is None else back for back, o in zip(backs, outputs, strict=True)]
     batched = [value for value in leaves(given) if value.ndim and len(value) == b]
-    own = {name: p for name, p in module.named_parameters(recurse=False) if name in left}
+    own = {name: p for name, p in module.named_parameters() if name in left}
     wanted = [o.shape for o in outputs]
 
     def single(received: list[Tensor], back: list[Tensor]) -> tuple[Tensor, ...]:

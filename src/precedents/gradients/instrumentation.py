@@ -21,6 +21,7 @@ from precedents.gradients.layers._rule import EVERYTHING, Rule
 from precedents.gradients.recording import ByRule, Instrument, Recorder, Recording, hook
 from precedents.registry import Registry
 
+HELD = (nn.ParameterDict, nn.ParameterList)
 RULES: Registry[Rule] = Registry("layer rule", layers)
 
 
@@ -47,7 +48,7 @@ def instrumented(
         left = []
         for parameter in _trainable(module):
             shape = None if like is None else like.copies.get((name, parameter))
-            if check is not None:
+            if check is not None and parameter in module._parameters:
                 kind = type(module), parameter
                 if kind not in ways or not alike:
                     ways[kind] = copied(draft, module, parameter, check)
@@ -88,8 +89,15 @@ def _ruled(own: Instrument, seconds: dict[str, bool]) -> list[tuple[str, nn.Modu
 
 
 def _trainable(module: nn.Module) -> list[str]:
-    """The names of its own trainable parameters."""
-    return [name for name, p in module.named_parameters(recurse=False) if p.requires_grad]
+    """The names of its own trainable parameters, with those in dicts and lists, which nobody calls."""
+    if type(module) in HELD:
+        return []
+    held = [name for name, child in module.named_children() if type(child) in HELD]
+    return [
+        name
+        for name, p in module.named_parameters(recurse=bool(held))
+        if p.requires_grad and (name in module._parameters or name.partition(".")[0] in held)
+    ]
 
 
 def _matched(clone: nn.Module) -> list[tuple[str, nn.Module, Rule | None]]:

@@ -110,10 +110,7 @@ class Collected:
         """Copies a block, unless it was formed in its place; sparse ones come in order."""
         n = len(self.scale)
         self.scale[places] = block.scale
-        formed = (
-            self.matrix is not None and isinstance(places, slice) and _is_in(self.matrix[places], block.matrix)
-        )
-        if not formed:
+        if not (isinstance(places, slice) and _is_in(self.matrix, places, block.matrix)):
             self.matrix = _put(self.matrix, n, places, block.matrix)
         own = [tensor for _, factor in block.factors for tensor in _tensors(factor)]
         if not self.factors:

@@ -71,6 +71,6 @@ class Metric:
         return base if self.preconditioner == identity else f"{base}/{written(self.preconditioner)}"
 
     @door
-    def fit(self, model: Any, train: Any) -> "Relevance":
+    def fit(self, model: Any, train: Any = None) -> "Relevance":
         """The relevance of this training set's instances under this model, both as for `Explainer`."""
         return Relevance(self, Workspace(Subject.of(model, train)))
