@@ -83,7 +83,7 @@ class Subject:
         return self.adapter.name or type(self.classifier.module).__name__
 
     def test(self, data: Any) -> Examples:
-        """A test set of the user's, or what the model brings; one without a collate_fn has the training set's."""
+        """The user's test set, or what the model brings; one without a collate_fn has the training set's."""
         data = brought(self.adapter, "test set", "test") if data is None else data
         collation = collation_of(self.train)
         if collation is not None and not isinstance(data, (Examples, DataLoader)):
