@@ -29,13 +29,15 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     plan = planned(model)
     b = len(batch.labels)
     matrix = BUFFERS.empty((b, plan.width(columns)), next(iter(model.parameters.values())).dtype)
-    residuals, collected = partial(_residuals, model.loss), Collected(b, matrix)
+    residuals, collected = partial(_residuals, model.loss), None
     for places, piece in batch.pieces(plan.size):
         into = matrix[places] if isinstance(places, slice) else None
         for block in plan.pulled_back(piece, residuals, columns, into):
-            if into is not None and len(block) == b:
+            if into is not None and len(into) == b:
                 return block
+            collected = collected or Collected(b, matrix)
             collected.put(places, block)
+    assert collected is not None
     return collected.rows()
 
 

@@ -47,7 +47,8 @@ class Plan:
     @property
     def size(self) -> int:
         """Instances per pass: what stays in the cache, and an eighth of the budget; for a few, a quarter."""
-        room = self.model.budget.bytes // self.each
+        each = self.each
+        room = self.model.budget.bytes // each
         return max(1, min(self._in_cache, max(room // 8, min(A_FEW, room // 4))))
 
     @cached_property

@@ -93,7 +93,7 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
             _has_room(model, plan.stored)
             return plan if _right_apart(plan, batch, fresh()) else None
         wanted = _wanted_alone(model, batch, logits, range(len(logits)))
-        seen = _caught(plan, batch, range(len(logits)))
+        seen = _caught(plan, batch, forms=True)
         if not _adds_up(plan, seen, wanted):
             return None
     except BudgetError:
@@ -158,10 +158,10 @@ def _plain(
 
 
 class _Seen:
-    """A sink that adds up the gradients of some instances, and notes what they are made of."""
+    """A sink that notes what gradients are made of, and adds them up if it `forms` them."""
 
-    def __init__(self, instances: Sequence[int] = ()) -> None:
-        self.instances = list(instances)
+    def __init__(self, forms: bool = False) -> None:
+        self.forms = forms
         self.formed: dict[int, Tensor] = {}  # by the parameter's id
         self.parts: list[tuple[int, type[Part], int]] = []  # id, type, numbers of factors if they are cheaper
 
@@ -174,7 +174,7 @@ class _Seen:
         made = [
             (
                 part.stored if isinstance(part, (Outer, Lookup, Patched)) and part.is_cheaper else 0,
-                self._formed(part) if self.instances else None,
+                part.formed() if self.forms else None,
             )
             for part in parts
         ]
@@ -184,12 +184,6 @@ class _Seen:
             if formed is not None:
                 some = formed.flatten(1).cpu()
                 self.formed[key] = self.formed[key] + some if key in self.formed else some
-
-    def _formed(self, part: Part) -> Tensor:
-        """The gradients of the instances alone."""
-        if isinstance(part, (Outer, Lookup, Patched)) and len(self.instances) < len(part):
-            return part.changed(lambda values: values[self.instances]).formed()
-        return part.formed()[self.instances]
 
 
 @torch.enable_grad()
@@ -265,10 +259,10 @@ def _alone(model: Classifier, batch: Batch) -> Tensor:
     return by_instance(model, batch.inputs, cotangent).double().cpu()
 
 
-def _caught(plan: Plan, batch: Batch, some: Sequence[int] = ()) -> "_Seen":
+def _caught(plan: Plan, batch: Batch, forms: bool = False) -> "_Seen":
     """What a pass with the fixed cotangent catches, with the gradients of some instances."""
     assert plan.recording is not None
-    cotangent, seen = _cotangent(plan.model, batch), _Seen(some)
+    cotangent, seen = _cotangent(plan.model, batch), _Seen(forms)
     few = next(reversed(plan.places.values())).stop <= FEW_NUMBERS  # whose parts can be held together
     sink = list[Part] if few else lambda: seen
     caught = next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], sink))
