@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from conftest import blobs, mlp, retrained, trained
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -373,6 +376,28 @@ def test_a_set_beyond_what_is_compared_at_once_is_compared_where_it_is_read(monk
         explainer.explain(TEST[0][0], k=1)
     with pytest.raises(StaleError, match=f"Row {first} "):
         explainer.relevance.workspace.train.unchanged(whole=True)
+
+
+def test_frames_that_change_later_change_no_answer() -> None:
+    y = [0, 1, 0, 1, 0, 1]
+    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "heads": [0, 1, 0, 1, 0, 2]})  # two types
+    case = frame[:1].copy()
+    explainer = Explainer(LogisticRegression().fit(frame, y), (frame, y))
+    before = explainer.explain(case)
+    frame.loc[:, "size"] = 99.0
+    after = explainer.explain(case)
+    assert torch.equal(after.scores, before.scores)
+    assert str(after) == str(before)
+
+
+def test_sparse_rows_that_change_are_named() -> None:
+    x, y = csr_matrix(np.eye(6) + 1), [0, 1, 0, 1, 0, 1]
+    explainer = Explainer(LogisticRegression().fit(x, y), (x, y))
+    case = x[:1].copy()
+    explainer.explain(case)
+    x.data[7] = 5.0
+    with pytest.raises(StaleError, match="Row 1 of the training set has changed"):
+        explainer.explain(case)
 
 
 def test_an_explainer_that_was_made_in_inference_mode_is_watched() -> None:

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from precedents.adapters._adapter import Adapter
-from precedents.adapters._containers import Container, Frame, Matrix, is_sparse, rows_of
+from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
 from precedents.adapters._unknown import unknown
 from precedents.data.examples import Examples, Source
@@ -115,7 +115,9 @@ class ScikitLearn(Adapter):
             raise InputError(
                 f"The {what} is a {type(data).__name__}. Pass a pair (X, y): rows and their labels."
             )
-        rows, labels = self._rows(data[0], what), self.numbered(data[1], what)
+        given, said = _watched(data[0]), shared(data[1])
+        rows = self._rows(data[0] if given is not None else _own(data[0]), what)
+        labels = self.numbered(data[1], what)
         if len(labels) != len(rows):
             raise InputError(
                 f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row."
@@ -123,7 +125,6 @@ class ScikitLearn(Adapter):
         source = self._transformed(rows, what, self.sparse)
         self.sparse = isinstance(source.matrix, SparseRows)
         self._check(source, what)
-        given, said = _watched(data[0]), shared(data[1])
         watch = None if given is None or not len(given) else Watch.of(what, given, said, direct=False)
         return Examples(source, labels, rows, watch)
 
@@ -261,6 +262,11 @@ def _held(matrix: Any, sparse: bool | None) -> "SparseRows | np.ndarray[Any, Any
 def _watched(x: Any) -> Tensor | None:
     """A tensor over the memory of a user's array or compressed rows; none of anything else."""
     return SparseRows(x) if is_sparse(x) and x.format == "csr" and x.dtype.kind in "iuf" else shared(x)
+
+
+def _own(x: Any) -> Any:
+    """A copy of a frame of pandas, which its owner may change unseen; anything else as it is."""
+    return x.copy() if is_frame(x) and hasattr(x, "copy") else x
 
 
 def _array(matrix: Any) -> "np.ndarray[Any, Any]":
