@@ -378,9 +378,12 @@ def test_a_set_beyond_what_is_compared_at_once_is_compared_where_it_is_read(monk
         explainer.relevance.workspace.train.unchanged(whole=True)
 
 
-def test_frames_that_change_later_change_no_answer() -> None:
+@pytest.mark.parametrize(
+    "heads", [[0, 1, 0, 1, 0, 2], [0.0, 1.0, 0.0, 1.0, 0.0, 2.0]], ids=["two types", "one"]
+)
+def test_frames_that_change_later_change_no_answer(heads) -> None:
     y = [0, 1, 0, 1, 0, 1]
-    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "heads": [0, 1, 0, 1, 0, 2]})  # two types
+    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "heads": heads})
     case = frame[:1].copy()
     explainer = Explainer(LogisticRegression().fit(frame, y), (frame, y))
     before = explainer.explain(case)

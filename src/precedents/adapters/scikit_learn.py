@@ -115,9 +115,7 @@ class ScikitLearn(Adapter):
             raise InputError(
                 f"The {what} is a {type(data).__name__}. Pass a pair (X, y): rows and their labels."
             )
-        given, said = _watched(data[0]), shared(data[1])
-        rows = self._rows(data[0] if given is not None else _own(data[0]), what)
-        labels = self.numbered(data[1], what)
+        rows, labels = self._rows(_own(data[0]), what), self.numbered(data[1], what)
         if len(labels) != len(rows):
             raise InputError(
                 f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row."
@@ -125,6 +123,7 @@ class ScikitLearn(Adapter):
         source = self._transformed(rows, what, self.sparse)
         self.sparse = isinstance(source.matrix, SparseRows)
         self._check(source, what)
+        given, said = _watched(data[0]), shared(data[1])
         watch = None if given is None or not len(given) else Watch.of(what, given, said, direct=False)
         return Examples(source, labels, rows, watch)
 
@@ -261,11 +260,13 @@ def _held(matrix: Any, sparse: bool | None) -> "SparseRows | np.ndarray[Any, Any
 
 def _watched(x: Any) -> Tensor | None:
     """A tensor over the memory of a user's array or compressed rows; none of anything else."""
+    if is_frame(x):  # of which there is a copy
+        return None
     return SparseRows(x) if is_sparse(x) and x.format == "csr" and x.dtype.kind in "iuf" else shared(x)
 
 
 def _own(x: Any) -> Any:
-    """A copy of a frame of pandas, which its owner may change unseen; anything else as it is."""
+    """A copy of a frame of pandas, which its owner may change; anything else as it is."""
     return x.copy() if is_frame(x) and hasattr(x, "copy") else x
 
 
