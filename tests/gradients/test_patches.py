@@ -20,7 +20,7 @@ from gradients.test_conv_transpose import convolutions as transposed
 from precedents.gradients import patches
 from precedents.gradients.gradients import PLAN, loss_gradients, planned, row_size
 from precedents.gradients.patches import Patched, Window
-from precedents.gradients.rows import Rows
+from precedents.gradients.rows import Rows, joined
 from precedents.gradients.search import searched
 
 RULES = [import_module(f"precedents.gradients.layers.{name}") for name in ("conv", "conv_transpose")]
@@ -110,6 +110,17 @@ def drawn_part(b: int, calls: int, h: int, w: int, layer: nn.Conv2d) -> Patched:
     return Patched.summed(made, layer.weight, b)
 
 
+def after(one: Patched, other: Patched) -> Patched:
+    """The instances of one, then those of the other, as rows are joined."""
+    width, n = one.parameter.numel(), len(one) + len(other)
+    blocks = [
+        Rows(torch.zeros(len(part), 0), torch.ones(len(part)), ((slice(0, width), part),))
+        for part in (one, other)
+    ]
+    both = joined([(range(len(one)), blocks[0]), (range(len(one), n), blocks[1])], n)
+    return both.factors[0][1]
+
+
 @settings(max_examples=25)
 @given(st.integers(0, 2), st.integers(1, 3), st.integers(3, 6), st.integers(4, 5), st.sampled_from([1, 2]))
 def test_instances_of_other_sizes_and_calls(calls, b, h, w, stride) -> None:
@@ -119,7 +130,7 @@ def test_instances_of_other_sizes_and_calls(calls, b, h, w, stride) -> None:
     for summing in (PIXELS, LAID_OUT):
         with patch.object(patches, "SUMMING", summing):
             torch.testing.assert_close(one.products(other), formed[:2] @ formed[2:].T)
-    for both, of in ((one.joined([other]), formed), (other.joined([one]), formed.roll(b, 0))):
+    for both, of in ((after(one, other), formed), (after(other, one), formed.roll(b, 0))):
         torch.testing.assert_close(both.formed().flatten(1), of)
         torch.testing.assert_close(both.squares(), of.square().sum(dim=1))
     assert one.stored == one.back[0].numel() + one.received[0].numel()

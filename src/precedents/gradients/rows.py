@@ -113,8 +113,7 @@ class Collected:
         if not (isinstance(places, slice) and _is_in(self.matrix, places, block.matrix)):
             self.matrix = _put(self.matrix, n, places, block.matrix)
         own = [tensor for _, factor in block.factors for tensor in _tensors(factor)]
-        if not self.factors:
-            self.factors = block.factors
+        self.factors = tuple(map(_telling, self.factors or block.factors, block.factors))
         before: Sequence[Tensor | None] = self.tensors or [None] * len(own)
         self.tensors = [_put(into, n, places, each) for into, each in zip(before, own, strict=True)]
 
@@ -124,6 +123,11 @@ class Collected:
         factors = tuple((place, factor.changed(lambda _: next(tensors))) for place, factor in self.factors)
         assert self.matrix is not None
         return Rows(self.matrix, self.scale, factors)
+
+
+def _telling(one: tuple[slice, Factored], other: tuple[slice, Factored]) -> tuple[slice, Factored]:
+    """Whichever has positions, and so knows how a kernel meets them."""
+    return one if any(values.numel() for values in _tensors(one[1])) else other
 
 
 def _tensors(factor: Factored) -> list[Tensor]:
