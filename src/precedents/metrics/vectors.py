@@ -16,7 +16,7 @@ from precedents.gradients.gradients import pass_bytes, row_size
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import FLOAT64, MANY, MOST
+from precedents.runtime.budget import FLOAT64, MOST
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked
@@ -126,7 +126,7 @@ class Vectors:
         """How many rows are made at once."""
         model, stored = self.workspace.subject.classifier, self.row_bytes // self.itemsize
         if isinstance(model.sample, SparseRows):  # of which nothing is formed
-            return model.budget.rows(stored, self.itemsize, stored, MANY)
+            return model.budget.rows(stored, self.itemsize, stored, many=True)
         return model.budget.rows(self.width, self.itemsize, stored)
 
     @property

@@ -76,15 +76,15 @@ class Budget:
         """What may be used now."""
         return max(0, self.given - self.held.bytes) if self.given is not None else available() // 2
 
-    def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None, most: int = MOST) -> int:
-        """How many rows of this width, of numbers of this many bytes, make a block: `most` at most.
+    def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None, many: bool = False) -> int:
+        """How many rows of this width, of numbers of this many bytes, make a block; `many` where they are sparse.
 
         `stored` is how many numbers of a row are stored, if that is another count: the rest may yet be formed.
         """
         row = itemsize * max(1, width)
         block = BLOCK // (itemsize * max(1, width if stored is None else stored))
         enough = min(ENOUGH, max(FEW, BULK // row))
-        return max(1, min(most, max(enough, block), self.bytes // (8 * row)))
+        return max(1, min(MANY if many else MOST, max(enough, block), self.bytes // (8 * row)))
 
     def kept(self, streamed: bool) -> int:
         """Bytes of features that are kept for the next question: few of a streamed set without a budget."""

@@ -103,7 +103,7 @@ class SparseRows(Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls,
         func: Any,
-        types: Any,  # noqa: ARG003
+        types: Any,
         args: Any = (),
         kwargs: Any = None,
     ) -> Any:
