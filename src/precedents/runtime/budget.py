@@ -77,7 +77,7 @@ class Budget:
         return max(0, self.given - self.held.bytes) if self.given is not None else available() // 2
 
     def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None, many: bool = False) -> int:
-        """How many rows of this width, of numbers of this many bytes, make a block; `many` where they are sparse.
+        """How many rows of this width, of numbers of this many bytes, make a block: more, if they are sparse.
 
         `stored` is how many numbers of a row are stored, if that is another count: the rest may yet be formed.
         """
