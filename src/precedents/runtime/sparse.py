@@ -141,7 +141,8 @@ def joined_parts(tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> Spar
 
     data, indices, indptr = (tensors[name].numpy() for name in ("data", "indices", "indptr"))
     shape = len(indptr) - 1, said["width"]
-    rows = csr_matrix((data.astype(said["dtype"], copy=False), indices, indptr), shape=shape, copy=False)
+    kind = {"float32": np.float32, "float64": np.float64}[said["dtype"]]
+    rows = csr_matrix((data.astype(kind, copy=False), indices, indptr), shape=shape, copy=False)
     rows.check_format(full_check=True)
     return SparseRows(rows, said["lead"])
 
