@@ -33,6 +33,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.growth --out benchmarks/results
 	$(BIN)/python -m benchmarks.memory --out benchmarks/results
 	$(BIN)/python -m benchmarks.estimates --out benchmarks/results
+	$(BIN)/python -m benchmarks.sparse_text --out benchmarks/results
 	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
 
 # An audit of the size of 20 Newsgroups (drawn texts, no download): its table, seconds and peak memory.

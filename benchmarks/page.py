@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates
+from benchmarks import estimates, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.memory import section
@@ -32,6 +32,7 @@ def page(
     growth: Sequence[Record],
     memory: Sequence[Record] = (),
     estimated: Sequence[Record] = (),
+    sparse: Sequence[Record] = (),
 ) -> Iterator[str]:
     """The lines of the page."""
     compared = main_works(works)
@@ -61,6 +62,8 @@ def page(
         yield from section(memory)
     if estimated:
         yield from estimates.section(estimated)
+    if sparse:
+        yield from sparse_text.section(sparse)
 
 
 def main_works(works: Sequence[Summary]) -> list[Summary]:
@@ -230,7 +233,8 @@ def main() -> None:
     growth, memory = list(last.values()), list(Records(given.results / "memory.jsonl"))
     estimated = list({record["key"]: record for record in Records(given.results / "estimates.jsonl")}.values())
     (given.out / "images").mkdir(parents=True, exist_ok=True)
-    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth, memory, estimated)) + "\n")
+    sparse = list(Records(given.results / "sparse_text.jsonl"))
+    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth, memory, estimated, sparse)) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(main_works(works), titles, NAMES), given.out / "images" / "benchmarks.svg")
     if growth:

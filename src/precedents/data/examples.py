@@ -143,7 +143,9 @@ class Examples:
 
     def take(self, indices: Sequence[int]) -> Batch:
         """The instances at these places, in memory."""
-        labels, inputs = self.labels[list(indices)], self.source.read(indices)
+        straight = isinstance(indices, range) and indices.step == 1
+        places = slice(indices.start, indices.stop) if straight else list(indices)  # type: ignore[attr-defined]
+        labels, inputs = self.labels[places], self.source.read(indices)
         if self.watch is not None:
             self.watch.compare(indices, inputs)
         return Batch(inputs, labels, indices, self.source.ragged)

@@ -73,7 +73,8 @@ class Watch:
         self.versions[:] = _versions(self.leaves)
 
     def _compare(self, places: range) -> None:
-        for some in _pieces(places, self._row_bytes):
+        sparse = all(isinstance(leaf, SparseRows) for leaf in self.leaves)  # read where they are
+        for some in [places] if sparse else _pieces(places, self._row_bytes):
             index = slice(some.start, some.stop, some.step)
             numbers = row_numbers([leaf[index] for leaf in self.leaves])
             self._settle(torch.arange(some.start, some.stop, some.step), numbers)

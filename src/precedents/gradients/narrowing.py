@@ -11,7 +11,7 @@ from precedents.runtime.sparse import SparseRows
 
 
 def narrowed(model: Classifier) -> Classifier | None:
-    """The model with fewer inputs, to try things on; none where they are not sparse."""
+    """The model with fewer inputs, to try things on; none where they are not sparse or no Linear is first."""
     sample, clone = model.sample, sharing_clone(model.module)
     first = next((layer for layer in clone.modules() if isinstance(layer, nn.Linear)), None)
     if first is None or not isinstance(sample, SparseRows) or first.in_features != sample.shape[-1]:

@@ -17,7 +17,7 @@ from precedents.gradients.plan import A_FEW
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import FLOAT64, MANY, MOST
+from precedents.runtime.budget import FLOAT64, MOST
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked

@@ -7,6 +7,7 @@ the dense one and gives a dense result. Nobody writes to one.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 aten = torch.ops.aten
 
 PAIRS = 2**21  # inner products of sparse rows that are made at a time
+FEW = 16  # rows that are multiplied one by one
 
 
 class SparseRows(Tensor):
@@ -139,7 +141,8 @@ def joined_parts(tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> Spar
 
     data, indices, indptr = (tensors[name].numpy() for name in ("data", "indices", "indptr"))
     shape = len(indptr) - 1, said["width"]
-    rows = csr_matrix((data.astype(said["dtype"], copy=False), indices, indptr), shape=shape, copy=False)
+    kind = {"float32": np.float32, "float64": np.float64}[said["dtype"]]
+    rows = csr_matrix((data.astype(kind, copy=False), indices, indptr), shape=shape, copy=False)
     rows.check_format(full_check=True)
     return SparseRows(rows, said["lead"])
 
@@ -160,7 +163,14 @@ def _chosen(x: SparseRows, places: Tensor) -> SparseRows:
     first, n = (int(flat[0]), len(flat)) if len(flat) else (0, 0)
     if not bool((np.diff(flat) == 1).all()):
         return SparseRows(x.rows[flat], places.shape)
-    return SparseRows(x.rows if n == x.rows.shape[0] else x.rows[first : first + n], places.shape)
+    return SparseRows(x.rows if n == x.rows.shape[0] else _between(x.rows, first, first + n), places.shape)
+
+
+def _between(rows: Any, start: int, stop: int) -> Any:
+    """Consecutive rows of a matrix, over its memory."""
+    first, last = rows.indptr[start], rows.indptr[stop]
+    parts = rows.data[first:last], rows.indices[first:last], rows.indptr[start : stop + 1] - first
+    return type(rows)(parts, shape=(stop - start, rows.shape[1]), copy=False)
 
 
 def _numbered(x: SparseRows) -> Tensor:
@@ -236,12 +246,13 @@ def _mm(left: Tensor, right: Tensor) -> Any:
 
 
 def _times(rows: Any, dense: Any) -> Any:
-    """Rows [r, d] times a dense matrix [d, k]: of few rows only the columns that they have."""
-    if rows.nnz > rows.shape[1] // 4:
+    """Rows [r, d] times a dense matrix [d, k]; of few rows each by itself, whose columns alone are read."""
+    if rows.shape[0] > FEW:
         return rows @ dense
-    used, places = np.unique(rows.indices, return_inverse=True)
-    few = type(rows)((rows.data, places, rows.indptr), shape=(rows.shape[0], len(used)), copy=False)
-    return few @ dense[used]
+    found = np.empty((rows.shape[0], dense.shape[1]), dtype=np.result_type(rows.dtype, dense.dtype))
+    for i, (start, stop) in enumerate(pairwise(rows.indptr.tolist())):
+        found[i] = rows.data[start:stop] @ dense[rows.indices[start:stop]]
+    return found
 
 
 def _inner(left: Any, right: Any) -> Tensor:
@@ -251,7 +262,7 @@ def _inner(left: Any, right: Any) -> Tensor:
     found = torch.empty(left.shape[0], right.shape[0], dtype=torch.from_numpy(left.data[:0]).dtype)
     size, turned = max(1, PAIRS // max(1, right.shape[0])), right.T
     for start in range(0, left.shape[0], size):
-        some = left if size >= left.shape[0] else left[start : start + size]
+        some = left if size >= left.shape[0] else _between(left, start, min(start + size, left.shape[0]))
         (some @ turned).toarray(out=found[start : start + size].numpy())
     return found
 

@@ -236,7 +236,8 @@ def true_fisher_bytes(workspace: Workspace) -> tuple[int, int]:
     """In the primal and in the dual."""
     model = workspace.classifier
     rows, p = len(workspace.train) * model.loss.rank(model.classes), model.size
-    return 2 * FLOAT64 * p * p, FLOAT64 * (rows * _stored(workspace) + 2 * rows * rows)
+    squares = 3 if isinstance(model.sample, SparseRows) else 2  # inner products of both factors are held
+    return 2 * FLOAT64 * p * p, FLOAT64 * (rows * _stored(workspace) + squares * rows * rows)
 
 
 def dual_by_products(workspace: Workspace) -> bool:
