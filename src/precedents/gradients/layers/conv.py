@@ -84,7 +84,8 @@ def _by_correlation(module: Conv, grad: Tensor, x: Tensor, padding: list[int]) -
     gradients = torch.convolution(
         over, kernel, None, module.dilation, padding, module.stride, False, none, groups
     )
-    return gradients[(slice(None), slice(None), *map(slice, module.kernel_size))].reshape(b, *module.weight.shape)
+    met = (slice(None), slice(None), *map(slice, module.kernel_size))
+    return gradients[met].reshape(b, *module.weight.shape)
 
 
 def _by_groups(module: Conv, grad: Tensor, x: Tensor, padding: list[int]) -> Tensor:
