@@ -165,10 +165,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
     parser.add_argument("--models", type=lambda text: names(models, text), default=list(models))
     parser.add_argument("--peers", type=lambda text: names(peers, text), default=list(peers))
-    parser.add_argument(
-        "--n", type=int, default=5000, help="training instances; larger models have a part of them"
-    )
-    parser.add_argument("--m", type=int, default=500, help="cases; larger models have a part of them")
+    parser.add_argument("--n", type=int, default=5000, help="training instances; large models have fewer")
+    parser.add_argument("--m", type=int, default=500, help="cases; large models have fewer")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--curvature", action="store_true", help="also Gauss-Newton influence on the CNN")
     parser.add_argument("--mobilenet-fisher", action="store_true", help="also Fisher on MobileNetV2, n = 5,000")

@@ -40,6 +40,27 @@ def test_depthwise_conv(n) -> None:
     everywhere(KINDS[n](6, 6, 3, padding=1, groups=6), normal(B, 6, *[4] * n))
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"padding": 3},
+        {"stride": 2},
+        {"dilation": 2, "padding": 4},
+        {"padding": "same", "padding_mode": "reflect"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kernel", [5, (7, 4)])
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
+def test_a_large_depthwise_kernel(kernel, settings) -> None:
+    everywhere(nn.Conv2d(3, 3, kernel, groups=3, **settings), normal(B, 3, 15, 13))
+
+
+@pytest.mark.parametrize("n", KINDS)
+def test_large_depthwise_kernels_in_any_dimension(n) -> None:
+    everywhere(KINDS[n](2, 2, (17, 5, 3)[n - 1], padding=1, groups=2), normal(B, 2, *[(20, 7, 4)[n - 1]] * n))
+
+
 @pytest.mark.parametrize("n", KINDS)
 def test_a_wide_pointwise_conv_is_kept_as_factors(n) -> None:
     x = normal(B, 40, *[1] * n)

@@ -4,10 +4,12 @@ A kernel of size one is multiplied like a matrix. A large kernel, and one of few
 of its input, which are laid out and multiplied, or not even laid out (`gradients/patches.py`). The gradients
 of other kernels come from one backward convolution in which every instance is a group of its own: for few
 numbers it costs what the ordinary one costs, for many much more. Where each channel is a group, the channels
-stay last if they are: such convolutions are several times faster so. The layer's sizes alone decide.
+stay last if they are: such convolutions are several times faster so. But for large kernels it is ten times
+faster to convolve the input with what came back. The layer's sizes alone decide.
 """
 
 from collections.abc import Iterator
+from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +22,8 @@ from precedents.runtime.buffers import BUFFERS
 
 FEW = 4  # input channels up to which patches are faster,
 MANY = 2**15  # and numbers of a kernel from which on they are
+LARGE = 16  # entries of a depthwise kernel beyond which the input is convolved with what came back,
+POSITIONS = 4096  # at so many positions at most: they are summed one after the other
 Conv = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
@@ -44,7 +48,10 @@ def weight_part(module: Conv, grad: Tensor, x: Tensor) -> Part:
         before, after = zip(*around, strict=True)
         window = Window(module.kernel_size, module.stride, module.dilation, before, after)
         return Patched.of(module.weight, grad, x, window)
-    return Dense(module.weight, _by_groups(module, grad, x, around))
+    depthwise = module.in_channels == module.groups == module.out_channels
+    large = prod(module.kernel_size) > LARGE and prod(grad.shape[2:]) <= POSITIONS
+    formed = _by_correlation if depthwise and large else _by_groups
+    return Dense(module.weight, formed(module, grad, *_evenly(x, around)))
 
 
 def _is_pointwise(module: Conv) -> bool:
@@ -61,11 +68,29 @@ def _around(module: Conv) -> list[tuple[int, int]]:
     return [(reversed_[i], reversed_[i + 1]) for i in range(len(reversed_) - 2, -1, -2)]
 
 
-def _by_groups(module: Conv, grad: Tensor, x: Tensor, around: list[tuple[int, int]]) -> Tensor:
+def _evenly(x: Tensor, around: list[tuple[int, int]]) -> tuple[Tensor, list[int]]:
+    """The input and the padding along each axis, where both sides have as much; else it is there already."""
+    if all(before == after for before, after in around):
+        return x, [before for before, _ in around]
+    return pad(x, [n for pair in reversed(around) for n in pair]), [0] * len(around)
+
+
+def _by_correlation(module: Conv, grad: Tensor, x: Tensor, padding: list[int]) -> Tensor:
+    """[b, out, 1, *kernel]: what came back steps over the input by the dilation, its entries by the stride."""
+    b, groups = len(x), len(x) * module.groups
+    kernel = _side_by_side(grad, last=False).transpose(0, 1)  # [b groups, 1, *positions]
+    over = _side_by_side(x, last=False)
+    none = [0] * len(padding)
+    gradients = torch.convolution(
+        over, kernel, None, module.dilation, padding, module.stride, False, none, groups
+    )
+    met = (slice(None), slice(None), *map(slice, module.kernel_size))
+    return gradients[met].reshape(b, *module.weight.shape)
+
+
+def _by_groups(module: Conv, grad: Tensor, x: Tensor, padding: list[int]) -> Tensor:
     """[b, out, in / groups, *kernel]."""
-    b, padding = len(x), [before for before, _ in around]
-    if any(before != after for before, after in around):
-        x, padding = pad(x, module._reversed_padding_repeated_twice), [0] * len(around)
+    b = len(x)
     weight = module.weight.new_empty(()).expand(b * module.out_channels, *module.weight.shape[1:])
     depthwise = module.in_channels == module.groups
     _, gradients, _ = torch.ops.aten.convolution_backward(
@@ -77,7 +102,7 @@ def _by_groups(module: Conv, grad: Tensor, x: Tensor, around: list[tuple[int, in
         padding,
         module.dilation,
         False,
-        [0] * len(around),
+        [0] * len(padding),
         b * module.groups,
         [False, True, False],
     )
