@@ -116,11 +116,16 @@ class Vectors:
         blocks = rest(None) if whole else workspace.cache.blocks(slot, rest, fits)
         return _pieces(blocks, self._weighed) if self.weighed else blocks
 
+    @property
+    def _unformed(self) -> bool:
+        """Whether factors do for what is compared."""
+        return not self.weighed and self.row_bytes < self.itemsize * self.width
+
     @cached_property
     def at_once(self) -> int:
         """How many rows are made at once."""
         budget = self.workspace.subject.classifier.budget
-        if not self.weighed and self.row_bytes < self.itemsize * self.width:
+        if self._unformed:
             return budget.unformed(self.row_bytes)
         return budget.rows(self.width, self.itemsize, self.row_bytes // self.itemsize)
 
@@ -154,7 +159,8 @@ class Vectors:
         budget, rows = self.workspace.subject.classifier.budget, self._weighed if self.weighed else self.at_once
         share = max(budget.bytes // 8, min(A_FEW * self._pass, budget.bytes // 4))  # as of plans
         passing = max(self._pass, min(rows * self._pass, share))
-        return (min(m, self._group) + 2 * rows) * self._formed + passing
+        held = rows if self._unformed else 2 * rows
+        return (min(m, self._group) + held) * self._formed + passing
 
     @property
     def room(self) -> int:
