@@ -1,4 +1,4 @@
-"""The five kinds of model that are measured, with random weights, and random instances for them."""
+"""The kinds of model that are measured, with random weights, and random instances for them."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from benchmarks import encoders
 from precedents.zoo.architectures.bi_lstm import BiLstm
 from precedents.zoo.architectures.cnn import cnn
 from precedents.zoo.architectures.logistic_regression import logistic_regression
@@ -26,6 +27,13 @@ class Kind:
     classes: int
     batches: tuple[int, ...] = (16, 64, 256, 1024)  # sizes worth trying
     share: int = 1  # the sizes n and m are divided by it
+    sizes: tuple[int, int] | None = None  # or they are always these
+    checked: tuple[int, int] | None = None  # how many training instances and cases, if not as many as of others
+    memory: str | None = None  # the budget
+
+    def of(self, n: int, m: int) -> tuple[int, int]:
+        """How many training instances and cases there are of this kind, where others have n and m."""
+        return self.sizes or (n // self.share, m // self.share)
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Work:
     y_train: Tensor
     x_cases: Tensor
     y_cases: Tensor
+    memory: str | None = None  # the budget
 
     @property
     def parts(self) -> tuple[nn.Module, Tensor, Tensor, Tensor, Tensor]:
@@ -113,6 +122,26 @@ MODELS = {
     "mobilenet": Kind(
         "MobileNetV2", lambda: mobilenet_v2(IMAGE, 10, fine=True), images, 10, batches=(16, 64), share=10
     ),
+    "bert": Kind(
+        "BERT-like, 24 tokens", encoders.bert, lambda count: encoders.tokens(count, 24), 6, (16, 64), share=10
+    ),
+    "bert_long": Kind(
+        "BERT-like, 128 tokens", encoders.bert, lambda count: encoders.tokens(count, 128), 6, (8, 32), share=10
+    ),
+    "bert_base": Kind(
+        "BERT-base, 64 tokens, 2 GB",
+        lambda: encoders.bert(768, 12),
+        lambda count: encoders.tokens(count, 64),
+        6,
+        (8, 32),
+        sizes=(200, 10),
+        checked=(2, 1),
+        memory="2 GB",
+    ),
+    "gpt2": Kind(
+        "GPT-2-like, 24 tokens", encoders.gpt2, lambda count: encoders.tokens(count, 24), 6, (16, 64), share=10
+    ),
+    "vit": Kind("ViT-tiny", encoders.vit, encoders.pixels, 10, (8, 32), share=25),
 }
 
 
@@ -125,7 +154,7 @@ def work(name: str, n: int, m: int, seed: int = 0) -> Work:
         inputs = kind.inputs(n + m)
         labels = torch.randint(kind.classes, (n,))
     cases = inputs[n:].clone()
-    return Work(model, inputs[:n].clone(), labels, cases, predicted(model, cases))
+    return Work(model, inputs[:n].clone(), labels, cases, predicted(model, cases), kind.memory)
 
 
 @torch.no_grad()

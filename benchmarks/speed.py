@@ -43,10 +43,10 @@ class Piece:
 def pieces(given: argparse.Namespace) -> Iterator[Piece]:
     """What the command line asks for."""
     for model in given.models:
-        share = MODELS[model].share
+        n, m = MODELS[model].of(given.n, given.m)
         extra = ("fisher", *(["curvature"] if given.curvature else [])) if model == "cnn" else ()
         contestants = ("limit", "dot_grad", "cos_grad", *extra, *given.peers)
-        yield Piece(model, max(20, given.n // share), max(5, given.m // share), contestants)
+        yield Piece(model, max(20, n), max(5, m), contestants)
     if given.mobilenet_fisher:
         yield Piece("mobilenet", 5000, 50, ("cos_grad", "fisher"))
 
@@ -165,8 +165,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
     parser.add_argument("--models", type=lambda text: names(models, text), default=list(models))
     parser.add_argument("--peers", type=lambda text: names(peers, text), default=list(peers))
-    parser.add_argument("--n", type=int, default=5000, help="training instances; MobileNetV2 has a tenth")
-    parser.add_argument("--m", type=int, default=500, help="cases; MobileNetV2 has a tenth")
+    parser.add_argument("--n", type=int, default=5000, help="training instances; large models have fewer")
+    parser.add_argument("--m", type=int, default=500, help="cases; large models have fewer")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--curvature", action="store_true", help="also Gauss-Newton influence on the CNN")
     parser.add_argument("--mobilenet-fisher", action="store_true", help="also Fisher on MobileNetV2, n = 5,000")
