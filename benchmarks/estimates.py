@@ -18,16 +18,15 @@ from benchmarks.models import MODELS, work
 from benchmarks.process import run_module
 from benchmarks.records import Record, Records, now
 
-N, M = 5_000, 500  # training instances and cases; MobileNetV2 has a tenth
+N, M = 5_000, 500  # training instances and cases; large models have fewer
 
 
 def told(model: str) -> Record:
     """What the process of a model says."""
-    share = MODELS[model].share
-    task = work(model, N // share, M // share)
-    few = precedents.Explainer(task.model, (task.x_train[:64], task.y_train[:64]))
+    task = work(model, *MODELS[model].of(N, M))
+    few = precedents.Explainer(task.model, (task.x_train[:64], task.y_train[:64]), memory=task.memory)
     few.explain(task.x_cases[:8])  # libraries are warm, threads are there
-    explainer = precedents.Explainer(task.model, (task.x_train, task.y_train))
+    explainer = precedents.Explainer(task.model, (task.x_train, task.y_train), memory=task.memory)
     start = perf_counter()
     estimate = explainer.estimate(len(task.x_cases))
     middle = perf_counter()

@@ -12,6 +12,7 @@ import os
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -39,7 +40,11 @@ def contestant(who: str) -> tuple[Run, Sequence[int]]:
     if who in PEERS:
         return timed(import_module(f"benchmarks.peers.{who}").scores), PEERS[who].batches
     ours = import_module("benchmarks.ours").OURS[who]
-    return timed(lambda *parts, batch: ours(*parts)), (0,)  # noqa: ARG005 (it chooses batch sizes itself)
+    return lambda task, _: timed(partial(_alone, ours, task.memory))(task, 0), (0,)  # which chooses batch sizes
+
+
+def _alone(ours: Callable[..., np.ndarray], memory: str | None, *parts: Any, batch: int) -> np.ndarray:  # noqa: ARG001
+    return ours(*parts, memory=memory)
 
 
 def timed(scores: Callable[..., np.ndarray]) -> Run:
@@ -61,12 +66,12 @@ def limit(task: Work, batch: int) -> dict[str, Any]:
     return {"seconds": passed + product, "pass_seconds": passed, "product_seconds": product}
 
 
-def checked(who: str, run: Run, task: Work, batch: int) -> float | None:
+def checked(who: str, run: Run, task: Work, batch: int, sizes: tuple[int, int]) -> float | None:
     """How far the scores of a few instances are from what they should be; None where that is not known.
 
     In float64, or in float32 by who cannot do float64.
     """
-    few = task.head(TRAIN, CASES)
+    few = task.head(*sizes)
     try:
         found = run(few.doubled(), batch)
     except Exception:  # peers fail in many ways; what fails in float32 too is raised from there
@@ -91,7 +96,7 @@ def measured(who: str, model: str, n: int, m: int, batch: int | None, runs: int)
     run, batches = contestant(who)
     batches = batches or MODELS[model].batches
     task = work(model, n, m)
-    deviation = checked(who, run, task, min(batches))
+    deviation = checked(who, run, task, min(batches), MODELS[model].checked or (TRAIN, CASES))
     if batch is None:
         batch = tuned(run, task, batches)
     run(task.head(8, 4), batch)

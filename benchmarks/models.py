@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from benchmarks import encoders
 from benchmarks.convolutions import convnext, resnet18, resnet50
 from precedents.zoo.architectures.bi_lstm import BiLstm
 from precedents.zoo.architectures.cnn import cnn
@@ -27,6 +28,13 @@ class Kind:
     classes: int
     batches: tuple[int, ...] = (16, 64, 256, 1024)  # sizes worth trying
     share: int = 1  # the sizes n and m are divided by it
+    sizes: tuple[int, int] | None = None  # or they are always these
+    checked: tuple[int, int] | None = None  # how many training instances and cases, if not as many as of others
+    memory: str | None = None  # the budget
+
+    def of(self, n: int, m: int) -> tuple[int, int]:
+        """How many training instances and cases there are of this kind, where others have n and m."""
+        return self.sizes or (n // self.share, m // self.share)
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class Work:
     y_train: Tensor
     x_cases: Tensor
     y_cases: Tensor
+    memory: str | None = None  # the budget
 
     @property
     def parts(self) -> tuple[nn.Module, Tensor, Tensor, Tensor, Tensor]:
@@ -122,6 +131,26 @@ MODELS = {
     "resnet18": Kind("ResNet-18", resnet18, images, 10, batches=(16, 32, 64), share=10),
     "resnet50": Kind("ResNet-50", resnet50, larger_images, 10, batches=(16, 32, 64), share=25),
     "convnext": Kind("ConvNeXt-T", convnext, larger_images, 10, batches=(16, 32, 64), share=25),
+    "bert": Kind(
+        "BERT-like, 24 tokens", encoders.bert, lambda count: encoders.tokens(count, 24), 6, (16, 64), share=10
+    ),
+    "bert_long": Kind(
+        "BERT-like, 128 tokens", encoders.bert, lambda count: encoders.tokens(count, 128), 6, (8, 32), share=10
+    ),
+    "bert_base": Kind(
+        "BERT-base, 64 tokens, 2 GB",
+        lambda: encoders.bert(768, 12),
+        lambda count: encoders.tokens(count, 64),
+        6,
+        (8, 32),
+        sizes=(200, 10),
+        checked=(2, 1),
+        memory="2 GB",
+    ),
+    "gpt2": Kind(
+        "GPT-2-like, 24 tokens", encoders.gpt2, lambda count: encoders.tokens(count, 24), 6, (16, 64), share=10
+    ),
+    "vit": Kind("ViT-tiny", encoders.vit, encoders.pixels, 10, (8, 32), share=25),
 }
 
 
@@ -134,7 +163,7 @@ def work(name: str, n: int, m: int, seed: int = 0) -> Work:
         inputs = kind.inputs(n + m)
         labels = torch.randint(kind.classes, (n,))
     cases = inputs[n:].clone()
-    return Work(model, inputs[:n].clone(), labels, cases, predicted(model, cases))
+    return Work(model, inputs[:n].clone(), labels, cases, predicted(model, cases), kind.memory)
 
 
 @torch.no_grad()

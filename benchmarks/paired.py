@@ -43,8 +43,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=Path, help="the folder of the other checkout")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--n", type=int, default=5000, help="training instances; MobileNetV2 has a tenth")
-    parser.add_argument("--m", type=int, default=500, help="cases; MobileNetV2 has a tenth")
+    parser.add_argument("--n", type=int, default=5000, help="training instances; large models have fewer")
+    parser.add_argument("--m", type=int, default=500, help="cases; large models have fewer")
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     console = Console(highlight=False)
@@ -52,11 +52,11 @@ def main() -> None:
     for heading in ("model", "old, s", "new, s", "time", "old, MB", "new, MB", "memory"):
         drawn.add_column(heading, justify="left" if heading == "model" else "right")
     for model in given.models.split(","):
-        share = MODELS[model].share
+        n, m = MODELS[model].of(given.n, given.m)
         found: dict[Path, list[dict[str, Any]]] = {given.old.resolve(): [], HERE: []}
         for round_ in range(given.rounds):
             for tree in found if round_ % 2 else reversed(found):
-                found[tree].append(measured(tree, model, given.n // share, given.m // share))
+                found[tree].append(measured(tree, model, n, m))
         (old, new), (few, many) = (
             [min(float(run[what]) for run in runs) for runs in found.values()]
             for what in ("seconds", "peak_megabytes")

@@ -43,10 +43,10 @@ class Piece:
 def pieces(given: argparse.Namespace) -> Iterator[Piece]:
     """What the command line asks for."""
     for model in given.models:
-        share = MODELS[model].share
+        n, m = MODELS[model].of(given.n, given.m)
         extra = ("fisher", *(["curvature"] if given.curvature else [])) if model == "cnn" else ()
         contestants = ("limit", "dot_grad", "cos_grad", *extra, *given.peers)
-        yield Piece(model, max(20, given.n // share), max(5, given.m // share), contestants)
+        yield Piece(model, max(20, n), max(5, m), contestants)
     if given.mobilenet_fisher:
         yield Piece("mobilenet", 5000, 50, ("cos_grad", "fisher"))
 

@@ -14,6 +14,8 @@ from transformers import (
     DistilBertForSequenceClassification,
     GPT2Config,
     GPT2ForSequenceClassification,
+    LlamaConfig,
+    LlamaForSequenceClassification,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForSequenceClassification,
@@ -90,6 +92,9 @@ BUILD: dict[str, Callable[[], Any]] = {
             eos_token_id=3,
             **NAMES,
         )
+    ),
+    "llama": lambda: LlamaForSequenceClassification(
+        LlamaConfig(**SIZES, **TOKENS, **NAMES, num_key_value_heads=1, bos_token_id=2, eos_token_id=3)
     ),
     "vit": lambda: ViTForImageClassification(ViTConfig(**SIZES, image_size=8, patch_size=4, **NAMES)),
 }

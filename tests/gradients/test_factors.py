@@ -9,7 +9,8 @@ from torch import nn
 
 from gradients.single import normal, stirred, world
 from precedents import Classifier
-from precedents.gradients.factors import Lookup, Outer
+from precedents.gradients import factors
+from precedents.gradients.factors import LARGE_NUMBERS, Lookup, Outer
 from precedents.gradients.gradients import PLAN, loss_gradients, planned
 
 sizes = st.integers(1, 5)
@@ -25,6 +26,47 @@ def test_products_of_outer_products(a, b, t, s, o, i) -> None:
     )
     expected = one.formed().flatten(1) @ other.formed().flatten(1).T
     torch.testing.assert_close(one.products(other), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_many_positions_are_multiplied_by_pieces_of_what_they_form(monkeypatch) -> None:
+    monkeypatch.setattr(factors, "PRODUCT_NUMBERS", 50)
+    parameter = normal(7, 3)
+    one, other = (Outer(parameter, normal(b, 9, 7), normal(b, 9, 3)) for b in (4, 5))
+    pieces, expected = [], one.formed().flatten(1) @ other.formed().flatten(1).T
+    whole = Outer._piece
+    monkeypatch.setattr(Outer, "_piece", lambda self, *place: pieces.append(place) or whole(self, *place))
+    torch.testing.assert_close(one.products(other), expected, rtol=1e-9, atol=1e-12)
+    assert len(pieces) == 2 * 7
+    own = other.formed().flatten(1).square().sum(dim=1)
+    torch.testing.assert_close(other.squares(), own, rtol=1e-9, atol=1e-12)  # found on the way
+    pieces.clear()
+    few = Outer(parameter, normal(1, 1, 7), normal(1, 1, 3))
+    few.products(few)
+    assert pieces == []
+
+
+def test_a_large_matrix_is_kept_as_factors_while_they_are_fewer_numbers() -> None:
+    side = int(LARGE_NUMBERS**0.5)
+    parameter = torch.empty(side, side)
+    kept = [
+        Outer(parameter, torch.empty(1, t, side), torch.empty(1, t, side))
+        for t in (1, side // 2 - 1, side // 2)
+    ]
+    assert [outer.is_cheaper for outer in kept] == [True, True, False]
+    small = torch.empty(side // 2, side // 2)
+    assert not Outer(
+        small, torch.empty(1, side // 4, side // 2), torch.empty(1, side // 4, side // 2)
+    ).is_cheaper
+
+
+def test_tables_are_laid_out_for_a_few_instances_at_a_time(monkeypatch) -> None:
+    table = normal(40, 3)
+    one, other = (Lookup(table, torch.randint(40, (b, t)), normal(b, t, 3)) for b, t in ((9, 6), (8, 2)))
+    expected = one.formed().flatten(1) @ other.formed().flatten(1).T
+    monkeypatch.setattr(factors, "TABLE_NUMBERS", 150)
+    monkeypatch.setattr(factors, "PRODUCT_NUMBERS", 20)
+    torch.testing.assert_close(one.products(other), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(other.products(one), expected.T, rtol=1e-9, atol=1e-12)
 
 
 @settings(max_examples=30)

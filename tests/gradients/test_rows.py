@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from precedents.gradients.factors import Outer
-from precedents.gradients.rows import Rows, joined
+from precedents.gradients.rows import Collected, Rows, joined
 
 
 def rows(n: int) -> Rows:
@@ -25,3 +25,15 @@ def test_joined_blocks_are_the_rows(n, size) -> None:
     again = joined(((place, part(whole, place)) for place in places), n)
     assert torch.equal(again.dense(), whole.dense())
     assert again.width == whole.width == 17
+
+
+def test_rows_are_put_together_in_any_order_with_any_positions() -> None:
+    parameter, collected = nn.Parameter(torch.empty(3, 4)), Collected(5)
+    wanted = torch.empty(5, 17, dtype=torch.double)
+    for places, t in ((torch.tensor([3, 1]), 2), (torch.tensor([4]), 6), (torch.tensor([0, 2]), 1)):
+        b = len(places)
+        factor = Outer(parameter, torch.randn(b, t, 3), torch.randn(b, t, 4))
+        block = Rows(torch.randn(b, 5), torch.rand(b).double(), ((slice(2, 14), factor),))
+        wanted[places] = block.dense()
+        collected.put(places, block)
+    torch.testing.assert_close(collected.rows().dense(), wanted, rtol=0, atol=1e-6)

@@ -28,6 +28,8 @@ TABLE = [  # model, metric, job, budget, whether it must be done
     ("texts", "cos_grad", "scores", "300 MB", True),
     ("texts", "dot_grad", "estimate", "100 MB", True),
     ("texts", "cos_last", "explain", "100 MB", True),
+    ("transformer", "cos_grad", "explain", "250 MB", True),  # of a gradient of 56 MB, a few are too many
+    ("transformer", "cos_grad", "explain", "120 MB", False),
     ("sparse", "cos_grad", "explain", "100 MB", True),
     ("sparse", "cos_x", "scores", "100 MB", True),
     ("sparse", "cos_grad", "estimate", "100 MB", True),

@@ -3,7 +3,7 @@
 Neither is ever held whole: what comes back to a parameter is compared where it arrives, and forgotten.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import deepcopy
 from functools import partial, reduce
 from math import inf, isnan
@@ -11,7 +11,9 @@ from math import inf, isnan
 import torch
 from torch import Tensor, nn
 
+from precedents.data.inputs import Inputs
 from precedents.gradients.factors import Dense, Lookup, Outer, Part
+from precedents.gradients.recording import Recording
 
 PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used again
 RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all
@@ -20,12 +22,14 @@ RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, a
 class Held:
     """A sink that holds the gradients of one instance, as factors where they have some."""
 
-    def __init__(self, instance: int) -> None:
-        self.instance = instance
+    def __init__(self, instance: int, keys: Collection[int]) -> None:
+        self.instance, self.keys = instance, keys  # the ids of the parameters in question
         self.parts: dict[int, list[Part]] = {}  # by the parameter's id
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
+        if id(part.parameter) not in self.keys:
+            return
         place = slice(self.instance, self.instance + 1)
         own: Part
         if isinstance(part, (Outer, Lookup)):
@@ -77,24 +81,53 @@ class Comparison:
 class Apart:
     """The logits [b, classes] of a module by parameters of its own, which show the same numbers.
 
-    So hooks on them are seen by nobody else.
+    So hooks on them are seen by nobody else. The cotangent [b, classes] is what is sent back.
     """
 
-    def __init__(self, module: nn.Module, keys: Iterable[int], logits: Callable[[nn.Module], Tensor]) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        keys: Iterable[int],
+        logits: Callable[[nn.Module], Tensor],
+        cotangent: Tensor,
+    ) -> None:
         own = {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in module.parameters()}
         shared = {id(buffer): buffer for buffer in module.buffers()}
         self.parameters = {key: own[key] for key in keys}
         with torch.enable_grad():
             self.logits = logits(deepcopy(module, {**own, **shared}))
+        self.cotangent = cotangent.to(self.logits)
 
-    def compared(self, held: Held, cotangent: Sequence[Tensor] | Tensor) -> Comparison:
+    def right(self, inputs: Inputs, recording: Recording, parameter: Tensor) -> bool:
+        """Whether a recording gives the gradients of one parameter as plain autograd does."""
+        return all(each.agrees for each in self._comparisons(inputs, recording, [id(parameter)]))
+
+    def all_right(self, inputs: Inputs, recording: Recording) -> bool:
+        """Whether it gives those of all parameters, which are not all zero."""
+        found = False
+        for each in self._comparisons(inputs, recording, self.parameters):
+            if not each.agrees:
+                return False
+            found = found or each.largest > 0
+        return found
+
+    def _comparisons(
+        self, inputs: Inputs, recording: Recording, keys: Collection[int]
+    ) -> Iterator["Comparison"]:
+        """Instance by instance."""
+        for i in range(len(self.logits)):
+            held = next(recording.passes(inputs, lambda _: [self.cotangent], partial(Held, i, keys)))
+            yield self._compared(held, keys)
+
+    def _compared(self, held: Held, keys: Collection[int]) -> Comparison:
         """The gradients of an instance against those that are held of it."""
         found, single = Comparison(held), torch.zeros_like(self.logits)
-        single[held.instance] = cotangent[held.instance]
-        handles = [p.register_hook(partial(found.arrived, key)) for key, p in self.parameters.items()]
+        single[held.instance] = self.cotangent[held.instance]
+        chosen = {key: self.parameters[key] for key in keys}
+        handles = [p.register_hook(partial(found.arrived, key)) for key, p in chosen.items()]
         try:
-            parameters = list(self.parameters.values())
-            torch.autograd.grad(self.logits, parameters, single, retain_graph=True, allow_unused=True)
+            wanted = list(chosen.values())
+            torch.autograd.grad(self.logits, wanted, single, retain_graph=True, allow_unused=True)
         finally:
             for handle in handles:
                 handle.remove()

@@ -161,9 +161,12 @@ class Outer:
         """Products of gradients of which a few rows are formed at a time."""
         a, b, (o, i) = len(self), len(other), (self.left.shape[2], self.right.shape[2])
         total, size = self.left.new_zeros(a, b), max(1, PRODUCT_NUMBERS // ((a + b) * i))
+        lengths = torch.zeros(b, dtype=torch.double, device=total.device)
         for start in range(0, o, size):
             mine, theirs = (each._piece(start, min(start + size, o)) for each in (self, other))
             total.addmm_(mine, theirs.T)
+            lengths += torch.linalg.vector_norm(theirs, dim=1).double().square_()
+        other.__dict__["_lengths"] = lengths  # which are then known
         return total
 
     def _piece(self, start: int, stop: int) -> Tensor:
@@ -174,6 +177,10 @@ class Outer:
 
     def squares(self) -> Tensor:
         """The products of the factors' inner products, of each instance with itself [b]."""
+        return self._lengths
+
+    @cached_property
+    def _lengths(self) -> Tensor:
         lefts = torch.bmm(self.left, self.left.transpose(1, 2))
         return (lefts * torch.bmm(self.right, self.right.transpose(1, 2))).sum(dim=(1, 2))
 

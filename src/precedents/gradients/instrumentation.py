@@ -83,7 +83,7 @@ def _ruled(own: Instrument, seconds: dict[str, bool]) -> list[tuple[str, nn.Modu
         else:
             assert rule.parts is not None
             if rule.broadcasts:
-                module.register_forward_pre_hook(partial(_for_each, own.recorder))
+                module.register_forward_pre_hook(partial(_for_each, own.recorder, seconds, f"{name} for all"))
             hook(module, own.recorder, ByRule(rule.parts, name, module, seconds))
     return left
 
@@ -121,8 +121,16 @@ def _rules() -> dict[type[nn.Module], Rule]:
     return {kind: rule for rule in rules for kind in rule.types}
 
 
-def _for_each(recorder: Recorder, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """One input [1, ...] for all instances, as of their positions, becomes one for each instance."""
-    if args and args[0].ndim > 1 and len(args[0]) == 1 < recorder.instances:
-        return args[0].expand(recorder.instances, *args[0].shape[1:]), *args[1:]
+def _for_each(
+    recorder: Recorder, known: dict[str, bool], name: str, _: nn.Module, args: tuple[Any, ...]
+) -> tuple[Any, ...] | None:
+    """One input [1, ...] for all instances, as of their positions, becomes one for each instance.
+
+    So does one without an axis of instances [t], which is known by its length at the first call.
+    """
+    b = recorder.instances
+    if args and args[0].ndim == 1 and known.setdefault(name, len(args[0]) != b):
+        return args[0].expand(b, -1), *args[1:]
+    if args and args[0].ndim > 1 and len(args[0]) == 1 < b:
+        return args[0].expand(b, *args[0].shape[1:]), *args[1:]
     return None

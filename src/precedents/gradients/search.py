@@ -17,7 +17,7 @@ from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import count
 from precedents.errors import BudgetError, InputError, PrecedentsError
-from precedents.gradients.comparison import Apart, Held
+from precedents.gradients.comparison import Apart
 from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.folding import foldable, folded
@@ -82,16 +82,15 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     """
     try:
         fresh, logits = _folded(model, batch)
+        places = _places(model)
+        if next(reversed(places.values())).stop > FEW_NUMBERS:
+            del logits  # and what they were made of
+            return _large_by_rules(model, batch, fresh)
         check = partial(_right, model, batch, partial(_wanted_of, model, batch, logits))
-        plan = Plan(model, _places(model), instrumented(model, check, fresh=fresh, alike=True))
+        plan = Plan(model, places, instrumented(model, check, fresh=fresh, alike=True))
         assert plan.recording is not None
         if plan.recording.uncovered:
             return None
-        if next(reversed(plan.places.values())).stop > FEW_NUMBERS:
-            del logits  # and what they were made of
-            plan = _sized(plan, _caught(plan, batch))
-            _has_room(model, plan.stored)
-            return plan if _right_apart(plan, batch, fresh()) else None
         wanted = _wanted_alone(model, batch, logits, range(len(logits)))
         seen = _caught(plan, batch, forms=True)
         if not _adds_up(plan, seen, wanted):
@@ -103,18 +102,18 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
     return _sized(plan, seen) if any(bool(part.any()) for part in wanted) else None
 
 
-def _right_apart(plan: Plan, batch: Batch, module: nn.Module) -> bool:
-    """Whether the gradients are those of plain autograd, where they are too many to be held."""
-    assert plan.recording is not None
-    cotangent, found = _cotangent(plan.model, batch), False
-    apart = Apart(module, plan.places, lambda own: plan.model.outputs.of(own, batch.inputs))
-    for i in range(len(batch.labels)):
-        held = next(plan.recording.passes(batch.inputs, lambda x: [cotangent.to(x)], partial(Held, i)))
-        comparison = apart.compared(held, cotangent)
-        if not comparison.agrees:
-            return False
-        found = found or comparison.largest > 0
-    return found
+def _large_by_rules(model: Classifier, batch: Batch, fresh: Callable[[], nn.Module]) -> Plan | None:
+    """The same where gradients are too many to be held; a parameter without a rule may be given as copies."""
+    places, recording = _places(model), instrumented(model, fresh=fresh)
+    apart = Apart(fresh(), places, partial(model.outputs.of, inputs=batch.inputs), _cotangent(model, batch))
+    if recording.uncovered:
+        recording = instrumented(model, partial(apart.right, batch.inputs), fresh=fresh, alike=True)
+    if recording.uncovered:
+        return None
+    plan = Plan(model, places, recording)
+    plan = _sized(plan, _caught(plan, batch))
+    _has_room(model, plan.stored)
+    return plan if apart.all_right(batch.inputs, recording) else None
 
 
 def _tried_on(model: Classifier) -> Batch:

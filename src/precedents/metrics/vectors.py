@@ -120,13 +120,17 @@ class Vectors:
         blocks = rest(None) if whole else workspace.cache.blocks(slot, rest, fits)
         return _pieces(blocks, self._weighed) if self._forms else blocks
 
+    @property
+    def _unformed(self) -> bool:
+        """Whether factors do for what is compared."""
+        return not self._forms and self.row_bytes < self.itemsize * self.width
+
     @cached_property
     def at_once(self) -> int:
         """How many rows are made at once."""
         model, row = self.workspace.subject.classifier, self.row_bytes
-        most = MANY if isinstance(model.sample, SparseRows) else MOST
-        if not self._forms and row < self.itemsize * self.width:
-            return model.budget.unformed(row, most)
+        if self._unformed:
+            return model.budget.unformed(row, MANY if isinstance(model.sample, SparseRows) else MOST)
         return model.budget.rows(self.width, self.itemsize, row // self.itemsize)
 
     @property
@@ -164,7 +168,8 @@ class Vectors:
         budget, rows = self.workspace.subject.classifier.budget, self._weighed if self._forms else self.at_once
         share = max(budget.bytes // 8, min(A_FEW * self._pass, budget.bytes // 4))  # as of plans
         passing = max(self._pass, min(rows * self._pass, share))
-        return (min(m, self._group) + 2 * rows) * self._formed + passing
+        held = rows if self._unformed else 2 * rows
+        return (min(m, self._group) + held) * self._formed + passing
 
     @property
     def room(self) -> int:

@@ -54,9 +54,9 @@ class Unchanged(Inverse):
             case_sq = case.squares()
             squares, known = [], cache.get(slot)
             for places, rows in question.train_blocks():
+                cross = case.products(rows)  # which may find the lengths on its way
                 train_sq = rows.squares() if known is None else known[places.start : places.stop]
                 squares.append(train_sq)
-                cross = case.products(rows)
                 del rows  # its memory is free for the next ones
                 yield Kernel(cross, case_sq, train_sq)
             cache.once(slot, lambda: torch.cat(squares))
