@@ -209,6 +209,23 @@ def test_threads_get_the_answers_of_one(kind) -> None:
         torch.testing.assert_close(scores, wanted[i : i + 3], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["cos_if", "cosine:gradient/lanczos"])
+def test_influence_of_nested_tensors_is_refused_with_what_to_use(name) -> None:
+    explainer = pr.Explainer(KINDS["nested"].model(), loader(KINDS["nested"]), name)
+    with pytest.raises(
+        pr.NotApplicable, match=r"nested tensors, .* Use a Fisher metric, as cosine:gradient/fisher"
+    ):
+        explainer.explain(TEST[0])
+    assert (
+        len(
+            pr.Explainer(KINDS["nested"].model(), loader(KINDS["nested"]), "cosine:gradient/fisher").scores(
+                TEST
+            )
+        )
+        == 9
+    )
+
+
 # What a person sees.
 
 
