@@ -76,6 +76,17 @@ def test_a_trainer_with_lora_is_explained_and_audited() -> None:
     )
 
 
+def test_texts_of_any_length_are_explained_and_audited() -> None:
+    made, said = ran("collate_fn_text")
+    audited("collate_fn_text")
+    for explanation in (made["explanation"], made["of_bag"]):
+        precedent = explanation.precedents()[0]
+        topic, text = made["train"][precedent.index]
+        assert text in said
+        assert explanation.name(precedent.label) == topic
+        assert str(explanation) in said
+
+
 def test_most_mislabelled_digits_are_found() -> None:
     made, said = ran("mislabelled")
     assert made["wrong"].sum() == 60

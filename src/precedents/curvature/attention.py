@@ -17,6 +17,8 @@ from torch.nn.functional import (
 )
 from torch.overrides import TorchFunctionMode
 
+from precedents.data.inputs import Collated, Inputs, leaves
+from precedents.errors import NotApplicable
 from precedents.gradients.layers.embedding_bag import bags
 
 
@@ -28,6 +30,15 @@ class FormulaOfAttention(TorchFunctionMode):
     ) -> Any:
         """What the function gives; by a formula where there is one."""
         return INSTEAD.get(func, func)(*args, **(kwargs or {}))
+
+
+def refuse_nested(inputs: Inputs) -> None:
+    """Refuses batches for which there is no formula."""
+    if isinstance(inputs, Collated) and any(leaf.is_nested for leaf in leaves(inputs.arguments)):
+        raise NotApplicable(
+            "The inputs are nested tensors, for which torch has no second derivatives. Use a Fisher metric, as "
+            "cosine:gradient/fisher, or let the collate_fn pad its batches."
+        )
 
 
 def formula(

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from precedents.classifier.classifier import Classifier, gradients_on
-from precedents.curvature.attention import FormulaOfAttention
+from precedents.curvature.attention import FormulaOfAttention, refuse_nested
 from precedents.curvature.going_on import batches_left, going_on
 from precedents.data.examples import Batch, Examples
 from precedents.errors import InputError
@@ -74,6 +74,7 @@ def linear_hessian(model: Classifier, train: Examples, size: int = 1024) -> Tens
 
 def _batch_gradient(model: Classifier, batch: Batch) -> Tensor:
     """The gradient [p] of the batch's summed loss, with its graph."""
+    refuse_nested(batch.inputs)
     with FormulaOfAttention():  # which has a second derivative
         logits = model.logits(batch.inputs)
     loss = model.loss(logits, batch.labels).sum()

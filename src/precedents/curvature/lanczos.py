@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
-from precedents.curvature.attention import FormulaOfAttention
+from precedents.curvature.attention import FormulaOfAttention, refuse_nested
 from precedents.curvature.going_on import going_on
 from precedents.curvature.hessian import twice_differentiable
 from precedents.data.examples import Batch, Examples
@@ -156,6 +156,7 @@ def _batch_products(model: Classifier, batch: Batch, vectors: Tensor) -> Iterato
     """The Hessian of the batch's summed loss times each vector: the gradient is differentiated along it."""
     parameters = list(model.parameters.values())
     with torch.enable_grad():
+        refuse_nested(batch.inputs)
         with FormulaOfAttention():  # which can be differentiated twice
             logits = model.logits(batch.inputs)
         model.checked_logits(logits.detach(), batch.indices)

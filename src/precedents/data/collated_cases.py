@@ -94,7 +94,7 @@ def _alike(x: Any, item: Any) -> bool:
         ]
         return len(floats) == 2 and x.ndim == item.ndim and (x.ndim == 0 or floats[0] == floats[1])
     if isinstance(item, (tuple, list)):
-        if not isinstance(x, (tuple, list)) or isinstance(x, PackedSequence):
+        if not isinstance(x, tuple if isinstance(item, tuple) else list) or isinstance(x, PackedSequence):
             return False
         if _is_sequence(item):
             return len(x) == 0 or (_is_sequence(x) and _alike(x[0], item[0]))

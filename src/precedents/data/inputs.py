@@ -67,6 +67,11 @@ class Collated:
         """What the model is fed: a tuple of positional arguments, or a dict of named ones."""
         return self.made.inputs
 
+    def in_order(self, rows: Tensor) -> Tensor:
+        """Rows that the model gave for the batch, in the order of the instances."""
+        order = self.made.order
+        return rows if order is None else rows[order.to(rows.device)]
+
     @cached_property
     def alone(self) -> Inputs:
         """The one instance that there is, without a batch's axis."""
@@ -87,8 +92,7 @@ def _array(members: Sequence[Any]) -> Any:
 
 def ordered(inputs: Inputs, values: Tensor) -> Tensor:
     """Rows that a batch gave, in the order of its instances."""
-    order = inputs.made.order if isinstance(inputs, Collated) else None
-    return values if order is None else values[order.to(values.device)]
+    return inputs.in_order(values) if isinstance(inputs, Collated) else values
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,6 +149,9 @@ def _of_tensor(together: Tensor, ones: Sequence[Tensor]) -> Shared:
     b = len(ones)
     if any(one.ndim != together.ndim for one in ones) or together.ndim == 0:
         return Shared()
+    lengths = {len(one) for one in ones}
+    if together.ndim == 1 and lengths == {1} and len(together) != b and not torch.equal(together, ones[0]):
+        raise ValueError(f"{len(together)} numbers for {b} items")
     if _are_starts(together, ones):
         return Starts(end=len(together) == b + 1)
     for axis in range(together.ndim):

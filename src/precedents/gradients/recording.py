@@ -181,7 +181,7 @@ class ByRule:
         if self.name not in self.seconds:
             self.seconds[self.name] = len(back) != b and back.ndim > 1 and back.shape[1] == b
         ordered = partial(_first, b) if self.seconds[self.name] else Tensor.detach
-        if back.is_nested or (call.spans and len(back) in call.spans):
+        if back.is_nested or (call.spans and len(back) != b and len(back) in call.spans):
             ordered = partial(_padded, call.spans)
         received = (back, *call.args, *call.kwargs.values())
         given = [ordered(x) if isinstance(x, Tensor) else mapped(ordered, x) for x in received]
