@@ -75,6 +75,11 @@ def test_a_trainer_alone_is_explained_after_it_has_trained(made, tokenizer, rows
     assert torch.equal(pr.Explainer.load(tmp_path / "kept", trainer).scores(CASE), explainer.scores(CASE))
 
 
+def test_other_data_than_the_trainers_may_be_given(made, tokenized, wanted) -> None:
+    found = pr.Explainer(made(train_dataset=None), tokenized.select([3, 1])).scores(CASE)
+    assert torch.allclose(found, wanted[:, [3, 1]], rtol=0, atol=1e-6)
+
+
 def test_an_audit_takes_the_trainers_two_sets(made, tokenized) -> None:
     trainer = made(eval_dataset=tokenized.select(range(3)))
     options = {"metrics": ["cos_grad"], "criteria": ["identical_class"]}
