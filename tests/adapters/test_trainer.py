@@ -220,11 +220,40 @@ def test_a_trainers_model_may_be_a_module_of_ones_own(made, tokenizer, rows) -> 
         assert pr.Explainer(trainer, metric=metric).scores(rows[3]["text"])[0, 3] == pytest.approx(1)
 
 
+class Focal(Own):
+    """Computes a loss of its own."""
+
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        output = super().forward(input_ids, attention_mask)
+        if labels is not None:
+            losses = cross_entropy(output["logits"], labels, reduction="none")
+            output["loss"] = ((1 - (-losses).exp()) ** 2 * losses).mean()
+        return output
+
+
+def test_a_loss_that_a_model_computes_must_be_said(made, bert) -> None:
+    with pytest.raises(pr.InputError, match=r"The loss that Focal computes is not the cross entropy.*loss="):
+        pr.Explainer(made(model=Focal()))
+    assert pr.Explainer(made(model=Focal()), loss=nn.CrossEntropyLoss()).scores(CASE).shape == (1, 12)
+    instance = made()
+    instance.compute_loss = lambda model, inputs, **_: model(**inputs).logits.sum()
+    with pytest.raises(pr.InputError, match=r"Trainer.compute_loss, which gives one number"):
+        pr.Explainer(instance)
+
+
 class Padded(Own):
     """Takes no notice of the mask."""
 
     def forward(self, input_ids, attention_mask=None, labels=None):
         return {"logits": self.head(self.encoder(input_ids).last_hidden_state.mean(dim=1))}
+
+
+def test_a_trainer_of_half_precision_is_tried_in_full(made, bert) -> None:
+    half = copy.deepcopy(bert).bfloat16()
+    found = pr.Explainer(made(model=half)).scores(CASE, labels=0)
+    full = pr.Explainer(made(model=copy.deepcopy(half).float())).scores(CASE, labels=0)
+    assert torch.equal(found, full)
+    assert half.dtype == torch.bfloat16
 
 
 def test_a_model_that_minds_padding_is_refused(made) -> None:
