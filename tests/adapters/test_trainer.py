@@ -315,6 +315,8 @@ def test_what_a_trainer_lacks_is_named(made, tokenized, bert, tokenizer) -> None
     stream = made(train_dataset=tokenized.to_iterable_dataset(), options={"max_steps": 1})
     with pytest.raises(pr.InputError, match=r"an IterableDataset, whose.*Dataset.from_list\(list\(data\)\)"):
         pr.Explainer(stream)
+    with pytest.raises(pr.InputError, match=r"The training set is a str. Pass a datasets.Dataset"):
+        pr.Explainer(made(), "cos_last")
     with pytest.raises(pr.InputError, match=r"data\['train'\]"):
         pr.Explainer(made(), DatasetDict(train=tokenized))
 

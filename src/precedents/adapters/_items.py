@@ -44,7 +44,7 @@ class Items:
             data = {str(name): list(data[name]) for name in data.columns}
         if isinstance(data, tuple) and len(data) == 2:
             found = cls(*data)
-        elif isinstance(data, Mapping) or (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        elif not isinstance(data, (str, bytes)) and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
             found = cls(data)
         else:
             raise InputError(
