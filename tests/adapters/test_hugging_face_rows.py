@@ -2,6 +2,7 @@
 
 import hugging
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from datasets import ClassLabel, Dataset
@@ -74,6 +75,15 @@ def test_columns_are_named_by_argument(bert, tokenizer, rows, questions, wanted)
     assert trial.truth.tolist() == questions[:4]["coarse"]
     given = pr.Explainer(pair, questions, text="question", labels=questions["coarse"][:])
     assert torch.equal(given.scores(CASE), wanted)
+
+
+def test_a_frame_is_a_set_of_rows(bert, tokenizer, questions, wanted) -> None:
+    frame = questions.to_pandas()
+    columns = {"text": "question", "labels": "coarse"}
+    for data in (frame, pl.from_pandas(frame)):
+        explainer = pr.Explainer((bert, tokenizer), data, **columns)
+        assert torch.equal(explainer.scores(CASE), wanted)
+    assert torch.equal(explainer.scores(frame.iloc[2]), explainer.scores(frame.iloc[[2]]))
 
 
 def test_columns_that_are_not_there_are_named(bert, tokenizer, questions) -> None:

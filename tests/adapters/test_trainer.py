@@ -75,6 +75,11 @@ def test_a_trainer_alone_is_explained_after_it_has_trained(made, tokenizer, rows
     assert torch.equal(pr.Explainer.load(tmp_path / "kept", trainer).scores(CASE), explainer.scores(CASE))
 
 
+def test_other_data_than_the_trainers_may_be_given(made, tokenized, wanted) -> None:
+    found = pr.Explainer(made(train_dataset=None), tokenized.select([3, 1])).scores(CASE)
+    assert torch.allclose(found, wanted[:, [3, 1]], rtol=0, atol=1e-6)
+
+
 def test_an_audit_takes_the_trainers_two_sets(made, tokenized) -> None:
     trainer = made(eval_dataset=tokenized.select(range(3)))
     options = {"metrics": ["cos_grad"], "criteria": ["identical_class"]}
@@ -215,11 +220,40 @@ def test_a_trainers_model_may_be_a_module_of_ones_own(made, tokenizer, rows) -> 
         assert pr.Explainer(trainer, metric=metric).scores(rows[3]["text"])[0, 3] == pytest.approx(1)
 
 
+class Focal(Own):
+    """Computes a loss of its own."""
+
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        output = super().forward(input_ids, attention_mask)
+        if labels is not None:
+            losses = cross_entropy(output["logits"], labels, reduction="none")
+            output["loss"] = ((1 - (-losses).exp()) ** 2 * losses).mean()
+        return output
+
+
+def test_a_loss_that_a_model_computes_must_be_said(made, bert) -> None:
+    with pytest.raises(pr.InputError, match=r"The loss that Focal computes is not the cross entropy.*loss="):
+        pr.Explainer(made(model=Focal()))
+    assert pr.Explainer(made(model=Focal()), loss=nn.CrossEntropyLoss()).scores(CASE).shape == (1, 12)
+    instance = made()
+    instance.compute_loss = lambda model, inputs, **_: model(**inputs).logits.sum()
+    with pytest.raises(pr.InputError, match=r"Trainer.compute_loss, which gives one number"):
+        pr.Explainer(instance)
+
+
 class Padded(Own):
     """Takes no notice of the mask."""
 
     def forward(self, input_ids, attention_mask=None, labels=None):
         return {"logits": self.head(self.encoder(input_ids).last_hidden_state.mean(dim=1))}
+
+
+def test_a_trainer_of_half_precision_is_tried_in_full(made, bert) -> None:
+    half = copy.deepcopy(bert).bfloat16()
+    found = pr.Explainer(made(model=half)).scores(CASE, labels=0)
+    full = pr.Explainer(made(model=copy.deepcopy(half).float())).scores(CASE, labels=0)
+    assert torch.equal(found, full)
+    assert half.dtype == torch.bfloat16
 
 
 def test_a_model_that_minds_padding_is_refused(made) -> None:
@@ -281,6 +315,8 @@ def test_what_a_trainer_lacks_is_named(made, tokenized, bert, tokenizer) -> None
     stream = made(train_dataset=tokenized.to_iterable_dataset(), options={"max_steps": 1})
     with pytest.raises(pr.InputError, match=r"an IterableDataset, whose.*Dataset.from_list\(list\(data\)\)"):
         pr.Explainer(stream)
+    with pytest.raises(pr.InputError, match=r"The training set is a str. Pass a datasets.Dataset"):
+        pr.Explainer(made(), "cos_last")
     with pytest.raises(pr.InputError, match=r"data\['train'\]"):
         pr.Explainer(made(), DatasetDict(train=tokenized))
 

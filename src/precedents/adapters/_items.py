@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 from torch.utils.data import IterableDataset
 
+from precedents.adapters._containers import is_frame
 from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fields, is_pair
 from precedents.data.examples import Examples, fingerprint
 from precedents.data.inputs import Inputs
@@ -39,9 +40,11 @@ class Items:
             raise InputError(
                 f"The {what} has splits: {', '.join(splits)}. Pass one of them: data[{splits[0]!r}]."
             )
+        if is_frame(data):
+            data = {str(name): list(data[name]) for name in data.columns}
         if isinstance(data, tuple) and len(data) == 2:
             found = cls(*data)
-        elif isinstance(data, Mapping) or (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        elif not isinstance(data, (str, bytes)) and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
             found = cls(data)
         else:
             raise InputError(
@@ -229,6 +232,8 @@ def cases(encoder: Encoder, x: Any) -> tuple[Inputs, bool]:
 
 def asked(encoder: Encoder, x: Any) -> tuple[Items, bool]:
     """The cases that a user passes, as items; and whether it was one."""
+    if hasattr(x, "to_dict") and hasattr(x, "index") and not is_frame(x):
+        x = x.to_dict()  # a row of a frame of pandas
     single = _axes(x, encoder, encoder.paired) == encoder.axes
     several = [x] if single else list(x) if isinstance(x, tuple) else x
     return Items.of(several, "set of cases"), single

@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from precedents.adapters._peft import base_of, is_tuned, tuned
 from precedents.classifier.clone import sharing_clone
+from precedents.classifier.construction import HALF
 from precedents.classifier.outputs import Outputs
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
@@ -104,10 +106,16 @@ def _vector(state: Tensor, mask: Tensor | None) -> Tensor:
     return torch.einsum("bt,btd->bd", weights, state)
 
 
+def runnable(module: nn.Module) -> nn.Module:
+    """A clone in eval mode to try something on; a copy in float32 of one in half precision."""
+    half = any(parameter.dtype in HALF for parameter in module.parameters())
+    return (deepcopy(module).float() if half else sharing_clone(module)).eval()
+
+
 @torch.no_grad()
 def refuse_padding(module: nn.Module, short: Inputs, filled: Inputs) -> None:
     """Refuses a model that predicts otherwise of a text [1, t] when it is filled up, the first of a batch."""
-    clone = sharing_clone(module).eval()
+    clone = runnable(module)
     alone, among = (Outputs().of(clone, inputs)[0].double().cpu() for inputs in (short, filled))
     if not torch.allclose(alone, among, rtol=1e-2, atol=1e-3, equal_nan=True):
         raise InputError(

@@ -18,10 +18,11 @@ from precedents.adapters._items import Items, asked, cases, examples, learned, s
 from precedents.adapters._peft import base_of, refuse_quantised, title
 from precedents.adapters._trainer import Brought
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters, refuse_padding
-from precedents.data.examples import Examples, Originals
+from precedents.data.examples import Batch, Examples, Originals
 from precedents.data.inputs import Inputs, bare, count, shapes
 from precedents.errors import InputError
 
+SOME = 4  # instances that a Trainer's loss is tried on
 TRAINING = "training set"  # as the others call it
 SERVED = ("SequenceClassification", "ImageClassification")
 OTHERS = {
@@ -38,6 +39,7 @@ class HuggingFace(Adapter):
 
     before = ("pytorch",)  # its models are torch modules
     reads = ("text", "image", "labels")
+    some: Batch | None = None  # of a Trainer's training set, of different classes
 
     @classmethod
     def accepts(cls, model: Any) -> bool:
@@ -82,7 +84,11 @@ class HuggingFace(Adapter):
     @property
     def loss(self) -> Any:
         """Of a Trainer, what it trained by."""
-        return None if self.brought is None else self.brought.loss
+        if self.brought is None:
+            return None
+        if self.some is not None:
+            self.brought.refuse_own_loss(self.some)
+        return self.brought.loss
 
     def told(self, columns: Columns, classes: Any) -> None:
         """Which columns have the texts, the images and the labels; and the names that labels may be."""
@@ -111,6 +117,9 @@ class HuggingFace(Adapter):
         short, filled = (made.take(indices).inputs for indices in (ends[:1], ends))
         if shapes(short)[0][1:] != shapes(filled)[0][1:]:
             refuse_padding(self.module, short, filled)
+        if self.brought is not None:
+            firsts = {int(label): i for i, label in reversed(list(enumerate(made.labels.tolist())))}
+            self.some = made.take(sorted(firsts.values())[:SOME])
         return made
 
     def _learned(self, encoder: Encoder, rows: Items) -> Encoder:

@@ -1,4 +1,4 @@
-"""PyTorch: any torch.nn.Module that classifies, also with adapters of peft, or a Classifier made of one."""
+"""PyTorch: any torch.nn.Module that classifies, or a Classifier that was made of one."""
 
 from typing import Any
 

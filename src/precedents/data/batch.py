@@ -14,7 +14,6 @@ class Batch(NamedTuple):
     inputs: Inputs  # [b, ...]
     labels: Tensor  # [b]
     indices: Sequence[int]  # their places in the set, for messages
-    ragged: bool = False  # whether they are of different lengths, and filled up as an attention mask says
 
     def relabelled(self, labels: Tensor) -> "Batch":
         """These instances with other labels."""
@@ -25,24 +24,28 @@ class Batch(NamedTuple):
         if start <= 0 and stop >= len(self.labels):
             return self
         inputs = between(self.inputs, start, stop)
-        return Batch(inputs, self.labels[start:stop], self.indices[start:stop], self.ragged)
+        return type(self)(inputs, self.labels[start:stop], self.indices[start:stop])
 
     def pieces(self, size: int) -> Iterator[tuple[slice | Tensor, "Batch"]]:
-        """All instances in batches of one size, no larger than this; with their places.
-
-        Those of different lengths come by their length, without the padding that none of a batch needs.
-        """
+        """All instances in batches of one size, no larger than this; with their places."""
         b = len(self.labels)
-        ends = lengths(self.inputs) if self.ragged and b > 1 else None
-        if ends is not None:
-            yield from self._by_length(ends, size)
-            return
         size = -(-b // -(-b // size))
         for start in range(0, b, size):
             yield slice(start, start + size), self.between(start, start + size)
 
-    def _by_length(self, ends: Tensor, size: int) -> Iterator[tuple[Tensor, "Batch"]]:
-        """The longest first; of shorter ones there are more in a batch."""
+
+class RaggedBatch(Batch):
+    """Instances of different lengths, filled up as an attention mask says."""
+
+    def pieces(self, size: int) -> Iterator[tuple[slice | Tensor, Batch]]:
+        """By their length, the longest first, without the padding that none of a batch needs.
+
+        Of shorter ones there are more in a batch.
+        """
+        ends = lengths(self.inputs) if len(self.labels) > 1 else None
+        if ends is None:
+            yield from super().pieces(size)
+            return
         order, start, longest = ends.argsort(descending=True, stable=True), 0, int(ends.max())
         while start < len(order):
             end = max(1, int(ends[order[start]]))

@@ -17,7 +17,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from precedents.data.batch import Batch
+from precedents.data.batch import Batch, RaggedBatch
 from precedents.data.collated import collated_set, collates
 from precedents.data.collated_cases import collated_cases
 from precedents.data.inputs import (
@@ -148,7 +148,7 @@ class Examples:
         labels, inputs = self.labels[places], self.source.read(indices)
         if self.watch is not None:
             self.watch.compare(indices, inputs)
-        return Batch(inputs, labels, indices, self.source.ragged)
+        return (RaggedBatch if self.source.ragged else Batch)(inputs, labels, indices)
 
     def unchanged(self, whole: bool = False) -> None:
         """Refuses a user's tensors that are no longer what they were at first; `whole` compares every row."""
@@ -177,9 +177,9 @@ class Examples:
 
     def selected(self, indices: Sequence[int]) -> "Examples":
         """Some of the instances, read into memory."""
-        inputs, labels, _, ragged = self.take(indices)
+        batch = self.take(indices)
         originals = None if self.originals is None else Chosen(self.originals, indices)
-        return Examples(InMemory(inputs, ragged), labels, originals)
+        return Examples(InMemory(batch.inputs, isinstance(batch, RaggedBatch)), batch.labels, originals)
 
 
 def fingerprint(inputs: Inputs, label: int) -> bytes:

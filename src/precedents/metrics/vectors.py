@@ -11,13 +11,14 @@ from typing import Generic, Protocol, TypeVar
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
-from precedents.data.examples import Batch, Examples, InMemory
+from precedents.data.batch import Batch, RaggedBatch
+from precedents.data.examples import Examples, InMemory
 from precedents.gradients.gradients import pass_bytes, row_size
 from precedents.gradients.plan import A_FEW
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import FLOAT64, MOST
+from precedents.runtime.budget import FLOAT64, MANY, MOST
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked
@@ -199,7 +200,7 @@ class Vectors:
             yield cases
             return
         for batch in cases.batches(size):
-            yield Examples(InMemory(batch.inputs, batch.ragged), batch.labels)
+            yield Examples(InMemory(batch.inputs, isinstance(batch, RaggedBatch)), batch.labels)
 
 
 @dataclass(frozen=True, eq=False)
