@@ -32,8 +32,9 @@ from precedents.errors import (
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
-from precedents.gradients.factors import Dense, Lookup, Outer
+from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
+from precedents.gradients.lookups import Lookup
 from precedents.gradients.rows import Rows
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric

@@ -10,8 +10,9 @@ from torch import nn
 from gradients.single import normal, stirred, world
 from precedents import Classifier
 from precedents.gradients import factors
-from precedents.gradients.factors import LARGE_NUMBERS, Lookup, Outer
+from precedents.gradients.factors import LARGE_NUMBERS, Outer
 from precedents.gradients.gradients import PLAN, loss_gradients, planned
+from precedents.gradients.lookups import Lookup
 
 sizes = st.integers(1, 5)
 

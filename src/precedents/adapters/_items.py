@@ -114,7 +114,7 @@ class Encoded:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class GivenTexts:
     """Instances as a person sees them: their texts as they were given, or else what the model is fed."""
 
     rows: Items
@@ -186,10 +186,10 @@ def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
     return Examples(source, torch.tensor(labels), seen(encoder, rows))
 
 
-def seen(encoder: Encoder, rows: Items) -> Seen | None:
+def seen(encoder: Encoder, rows: Items) -> GivenTexts | None:
     """Texts as they were given; pictures are shown as the model is fed them."""
     known = encoder.tokenizer is not None or bool(encoder.columns.text)
-    return Seen(rows, encoder) if encoder.main == TOKENS and known else None
+    return GivenTexts(rows, encoder) if encoder.main == TOKENS and known else None
 
 
 def _unlabelled(encoder: Encoder, item: Any, which: str) -> InputError:

@@ -22,7 +22,8 @@ from torch.utils.data._utils.collate import default_collate, default_convert
 from precedents.data.collation import Collation, Member, item_mark
 from precedents.data.inputs import Collated
 from precedents.data.labels import checked_labels, separate
-from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, Streamed, guarded
+from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source
+from precedents.data.streams import Streamed, guarded
 from precedents.errors import InputError
 from precedents.runtime.guards import random_state_kept
 from precedents.runtime.users_code import users

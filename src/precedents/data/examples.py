@@ -29,7 +29,8 @@ from precedents.data.inputs import (
     shapes,
 )
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
-from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, guarded, marks
+from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
+from precedents.data.streams import from_iterable, guarded
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
 from precedents.runtime.door import door

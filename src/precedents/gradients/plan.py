@@ -13,9 +13,10 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import Collated, Inputs
-from precedents.gradients.factors import Assembly, Lookup, Outer
+from precedents.gradients.factors import Assembly, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
+from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
 from precedents.gradients.recording import Recording
 from precedents.gradients.rows import Rows, joined

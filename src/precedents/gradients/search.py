@@ -18,10 +18,11 @@ from precedents.data.examples import Batch
 from precedents.data.inputs import count
 from precedents.errors import BudgetError, InputError, PrecedentsError
 from precedents.gradients.comparison import Apart
-from precedents.gradients.factors import Lookup, Outer, Part
+from precedents.gradients.factors import Outer, Part
 from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.folding import foldable, folded
 from precedents.gradients.instrumentation import instrumented
+from precedents.gradients.lookups import Lookup
 from precedents.gradients.narrowing import narrowed
 from precedents.gradients.patches import Patched
 from precedents.gradients.plan import Plan

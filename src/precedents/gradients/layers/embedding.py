@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from precedents.gradients.factors import Lookup, Part
+from precedents.gradients.factors import Part
 from precedents.gradients.layers._rule import Rule
+from precedents.gradients.lookups import Lookup
 
 
 def parts(module: nn.Embedding, grad: Tensor, rows: Tensor) -> Iterator[Part]:

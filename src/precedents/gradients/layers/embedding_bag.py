@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from precedents.data.inputs import Spans
-from precedents.gradients.factors import Lookup, Part
+from precedents.gradients.factors import Part
 from precedents.gradients.layers._rule import Rule
+from precedents.gradients.lookups import Lookup
 
 
 def parts(module: nn.EmbeddingBag, grad: Tensor, rows: Tensor, *received: Tensor | None) -> Iterator[Part]:
