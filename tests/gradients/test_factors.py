@@ -9,7 +9,7 @@ from torch import nn
 
 from gradients.single import normal, stirred, world
 from precedents import Classifier
-from precedents.gradients import factors
+from precedents.gradients import factors, lookups
 from precedents.gradients.factors import LARGE_NUMBERS, Outer
 from precedents.gradients.gradients import PLAN, loss_gradients, planned
 from precedents.gradients.lookups import Lookup
@@ -64,7 +64,7 @@ def test_tables_are_laid_out_for_a_few_instances_at_a_time(monkeypatch) -> None:
     table = normal(40, 3)
     one, other = (Lookup(table, torch.randint(40, (b, t)), normal(b, t, 3)) for b, t in ((9, 6), (8, 2)))
     expected = one.formed().flatten(1) @ other.formed().flatten(1).T
-    monkeypatch.setattr(factors, "TABLE_NUMBERS", 150)
+    monkeypatch.setattr(lookups, "TABLE_NUMBERS", 150)
     monkeypatch.setattr(factors, "PRODUCT_NUMBERS", 20)
     torch.testing.assert_close(one.products(other), expected, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(other.products(one), expected.T, rtol=1e-9, atol=1e-12)
