@@ -18,4 +18,5 @@ def test_the_commands_of_the_example_run(tmp_path, monkeypatch, precedents) -> N
         done = precedents(*shlex.split(command))
         assert done.code == 0, done.err
         assert "cos_grad" in done.out
-    assert "invoice" in (tmp_path / "tickets.html").read_text(encoding="utf-8")
+    page = (tmp_path / "tickets.html").read_text(encoding="utf-8")
+    assert any(word in page for word in ("charged", "parcel", "password", "courier", "refund", "declined"))
