@@ -87,6 +87,16 @@ def wide_images() -> Given:
     return model, (torch.randn(24, 3, 32, 32), torch.arange(24) % 10), torch.randn(4, 3, 32, 32)
 
 
+def large() -> Given:
+    """Convolutions on 12 images of 224 x 224 pixels."""
+    torch.manual_seed(0)
+    layers: list[nn.Module] = [nn.Conv2d(3, 32, 7, 2, 3, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
+    for i, o, stride in ((32, 64, 2), (64, 64, 1), (64, 128, 2)):
+        layers += [nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10)).eval()
+    return model, (torch.randn(12, 3, 224, 224), torch.arange(12) % 10), torch.randn(2, 3, 224, 224)
+
+
 def encoder() -> Given:
     """Eight encoder layers on embeddings of 30,522 words: 14 million parameters, and 40 texts of 64 words."""
     torch.manual_seed(0)
@@ -108,6 +118,7 @@ def newsgroups() -> Given:
 
 MODELS = {
     "wide": wide,
+    "large": large,
     "texts": texts,
     "sparse": sparse,
     "small": small,

@@ -1,5 +1,6 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -173,6 +174,16 @@ def test_a_model_in_train_mode_explains_as_in_eval_mode(disturbed, train, cases)
 def test_what_is_no_classifier_is_refused(model, message, train) -> None:
     with pytest.raises(InputError, match=message):
         Explainer(model, train)
+
+
+@pytest.mark.parametrize(("share", "refused"), [(5e-5, False), (2e-3, True)])
+def test_rounding_is_no_dependence_on_the_batch(share, refused, train) -> None:
+    def rounded(logits: torch.Tensor) -> torch.Tensor:
+        near_zero = logits * torch.tensor([1.0, 1.0, 1e-3])
+        return near_zero + share * logits.abs().max() * (len(logits) > 1)
+
+    with pytest.raises(InputError, match="depends on the other") if refused else nullcontext():
+        Explainer(Wrapped(after=rounded), train, "cos_x")
 
 
 @pytest.mark.parametrize(

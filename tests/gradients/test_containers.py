@@ -1,12 +1,14 @@
 """Parameters that belong to no layer but to the module around the layers."""
 
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from gradients.single import B, agree, frozen, normal, ruled, stirred
+from precedents.gradients import instrumentation
 
 
 class Patches(nn.Module):
@@ -93,6 +95,19 @@ class Scaled(nn.Module):
 def test_blocks_with_scales(shape) -> None:
     blocks = nn.Linear(4, 5), Scaled(), Scaled(), nn.Flatten(), nn.Linear(10 if len(shape) > 2 else 5, 3)
     ruled(stirred(nn.Sequential(*blocks)), normal(*shape))
+
+
+def test_what_fits_one_block_is_tried_on_all_of_its_type() -> None:
+    blocks = nn.Linear(4, 5), *(Scaled() for _ in range(4)), nn.Linear(5, 3)
+    with patch.object(instrumentation, "copied", wraps=instrumentation.copied) as tried:
+        ruled(stirred(nn.Sequential(*blocks)), normal(B, 4))
+    assert tried.call_count == 1
+
+
+def test_blocks_of_a_type_that_use_their_parameters_otherwise() -> None:
+    x = normal(B, 4, 5)
+    scales, token = Owner(*USES["scales of entries"]), Owner((5,), lambda x, own: x + own.expand(len(x), 1, 5))
+    ruled(stirred(around(nn.Sequential(scales, token), x)), x)
 
 
 class Signed(nn.Module):

@@ -122,7 +122,7 @@ def after(one: Patched, other: Patched) -> Patched:
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 2), st.integers(1, 3), st.integers(3, 6), st.integers(4, 5), st.sampled_from([1, 2]))
+@given(st.integers(0, 2), st.integers(0, 3), st.integers(3, 6), st.integers(4, 5), st.sampled_from([1, 2]))
 def test_instances_of_other_sizes_and_calls(calls, b, h, w, stride) -> None:
     layer = nn.Conv2d(2, 3, (3, 2), stride, padding=(1, 0)).double()
     one, other = drawn_part(2, 1, 4, 5, layer), drawn_part(b, calls, h, w, layer)
@@ -130,6 +130,9 @@ def test_instances_of_other_sizes_and_calls(calls, b, h, w, stride) -> None:
     for summing in (PIXELS, LAID_OUT):
         with patch.object(patches, "SUMMING", summing):
             torch.testing.assert_close(one.products(other), formed[:2] @ formed[2:].T)
+            with patch.multiple(patches, PATCH_NUMBERS=1, MORE_NUMBERS=1, PAIR_NUMBERS=1):
+                torch.testing.assert_close(one.products(other), formed[:2] @ formed[2:].T)
+                torch.testing.assert_close(other.formed().flatten(1), formed[2:])
     for both, of in ((after(one, other), formed), (after(other, one), formed.roll(b, 0))):
         torch.testing.assert_close(both.formed().flatten(1), of)
         torch.testing.assert_close(both.squares(), of.square().sum(dim=1))

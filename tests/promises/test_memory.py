@@ -24,6 +24,8 @@ TABLE = [  # model, metric, job, budget, whether it must be done
     ("wide", "cos_last", "explain", "100 MB", True),
     ("wide", "cos_if", "explain", "100 MB", False),
     ("wide", "cos_fisher", "audit", "20 MB", False),
+    ("wide", "cosine:gradient/ekfac", "explain", "600 MB", False),
+    ("large", "cos_grad", "explain", "60 MB", True),
     ("texts", "cos_grad", "explain", "100 MB", True),
     ("texts", "cos_grad", "scores", "300 MB", True),
     ("texts", "dot_grad", "estimate", "100 MB", True),

@@ -5,7 +5,7 @@ without forming them where positions are few. The inner product of two patches i
 products of pixels, so that not even the patches are needed: those of the pixels are summed along the kernel.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -17,7 +17,8 @@ from torch.nn.functional import pad
 from precedents.gradients.factors import FORMING, OVERHEAD, Outer, filled
 from precedents.runtime.buffers import BUFFERS
 
-PATCH_NUMBERS = 2**20  # of patches that are laid out at once
+PATCH_NUMBERS = 2**20  # of patches that are laid out at once to be formed,
+MORE_NUMBERS = 2**22  # and to be compared
 PAIR_NUMBERS = 2**20  # inner products of pixels that are held at once
 SUMMING = 24  # what it costs to add a number of another place, by what a multiplication costs
 
@@ -112,19 +113,18 @@ class Patched:
 
     def form(self, target: Tensor) -> None:
         """Writes the sums of outer products to the target, the patches of a few instances at a time."""
-        each = prod(self.back.shape[2:]) * self.parameter.numel() // len(self.parameter)
-        size = max(1, PATCH_NUMBERS // max(1, each))
-        for start in range(0, len(self), size):
-            self._between(start, start + size).outer().form(target[start : start + size])
+        start = 0
+        for few in self._laid_out(PATCH_NUMBERS):
+            few.form(target[start : start + len(few)])
+            start += len(few)
 
     def products(self, other: "Patched") -> Tensor:
         """By pixels or by patches, whichever is cheaper; some of the instances at a time."""
         if self._by_patches <= self._by_pixels:
-            return self.outer().products(other.outer())
+            return torch.cat([_row(few, other._laid_out(MORE_NUMBERS)) for few in self._laid_out(MORE_NUMBERS)])
         pairs = prod(self.received.shape[2:]) * prod(other.received.shape[2:]) * len(other)
         size = max(1, PAIR_NUMBERS // max(1, pairs))
-        few = (self._between(i, i + size) for i in range(0, len(self), size))
-        return torch.cat([each._pixel_products(other) for each in few])
+        return torch.cat([few._pixel_products(other) for few in self._pieces(size)])
 
     def _pixel_products(self, other: "Patched") -> Tensor:
         """Inner products of pixels, summed along the kernel, and of what came back; the instances come last."""
@@ -142,7 +142,17 @@ class Patched:
 
     def squares(self) -> Tensor:
         """The squared lengths, by the patches of each instance."""
-        return self.outer().squares()
+        return torch.cat([few.squares() for few in self._laid_out(PATCH_NUMBERS)])
+
+    def _laid_out(self, numbers: int) -> Iterator[Outer]:
+        """Some instances after the other, whose patches have no more than so many numbers, or one of them."""
+        each = prod(self.back.shape[2:]) * self.parameter.numel() // len(self.parameter)
+        size = max(1, numbers // max(1, each))
+        return (few.outer() for few in self._pieces(size))
+
+    def _pieces(self, size: int) -> Iterator["Patched"]:
+        """So many instances after the other."""
+        return (self._between(start, start + size) for start in range(0, max(1, len(self)), size))
 
     def _between(self, start: int, stop: int) -> "Patched":
         return self.changed(lambda values: values[start:stop])
@@ -161,6 +171,10 @@ class Patched:
         none, one = (0,) * axes, (1,) * axes
         window = Window((1, *kernel), one, one, none, none)
         return cls(parameter, parameter.new_zeros(b, o, *none), parameter.new_zeros(b, c, *none), window)
+
+
+def _row(few: Outer, others: Iterable[Outer]) -> Tensor:
+    return torch.cat([few.products(other) for other in others], dim=1)
 
 
 def laid_out(x: Tensor, window: Window, out: Sequence[int]) -> Tensor:
