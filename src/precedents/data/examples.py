@@ -17,8 +17,9 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from precedents.data.inputs import Inputs, bare, between, leaves, lengths, mapped, shapes, shortened, taken
+from precedents.data.inputs import Inputs, bare, between, leaves, mapped, shapes
 from precedents.data.labels import checked_labels, form_of, numbers, separate_from
+from precedents.data.ragged import by_length
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, from_iterable, guarded, marks
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
@@ -66,28 +67,15 @@ class Batch(NamedTuple):
         return Batch(inputs, self.labels[start:stop], self.indices[start:stop], self.ragged)
 
     def pieces(self, size: int) -> Iterator[tuple[slice | Tensor, "Batch"]]:
-        """All instances in batches of one size, no larger than this; with their places.
-
-        Those of different lengths come by their length, without the padding that none of a batch needs.
-        """
+        """All instances in batches of one size, no larger than this, with their places; or by their length."""
         b = len(self.labels)
-        ends = lengths(self.inputs) if self.ragged and b > 1 else None
-        if ends is not None:
-            yield from self._by_length(ends, size)
+        if self.ragged and b > 1:
+            for places, inputs in by_length(self.inputs, size):
+                yield places, Batch(inputs, self.labels[places], [self.indices[i] for i in places])
             return
         size = -(-b // -(-b // size))
         for start in range(0, b, size):
             yield slice(start, start + size), self.between(start, start + size)
-
-    def _by_length(self, ends: Tensor, size: int) -> Iterator[tuple[Tensor, "Batch"]]:
-        """The longest first; of shorter ones there are more in a batch."""
-        order, start, longest = ends.argsort(descending=True, stable=True), 0, int(ends.max())
-        while start < len(order):
-            end = max(1, int(ends[order[start]]))
-            places = order[start : start + size * longest // end]
-            inputs = shortened(taken(self.inputs, places.tolist()), end)
-            start += len(places)
-            yield places, Batch(inputs, self.labels[places], [self.indices[i] for i in places])
 
 
 class Originals(Protocol):

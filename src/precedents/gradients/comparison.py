@@ -19,7 +19,7 @@ PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used aga
 RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all
 
 
-class Held:
+class HeldGradients:
     """A sink that holds the gradients of one instance, as factors where they have some."""
 
     def __init__(self, instance: int, keys: Collection[int]) -> None:
@@ -44,10 +44,10 @@ class Held:
         return reduce(Tensor.add_, formed).flatten().cpu() if formed else None
 
 
-class Comparison:
+class GradientComparison:
     """How far the gradients of an instance are from what plain autograd gives."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: HeldGradients) -> None:
         self.held, self.largest, self.excess = held, 0.0, 0.0
 
     @property
@@ -113,15 +113,15 @@ class Apart:
 
     def _comparisons(
         self, inputs: Inputs, recording: Recording, keys: Collection[int]
-    ) -> Iterator["Comparison"]:
+    ) -> Iterator[GradientComparison]:
         """Instance by instance."""
         for i in range(len(self.logits)):
-            held = next(recording.passes(inputs, lambda _: [self.cotangent], partial(Held, i, keys)))
+            held = next(recording.passes(inputs, lambda _: [self.cotangent], partial(HeldGradients, i, keys)))
             yield self._compared(held, keys)
 
-    def _compared(self, held: Held, keys: Collection[int]) -> Comparison:
+    def _compared(self, held: HeldGradients, keys: Collection[int]) -> GradientComparison:
         """The gradients of an instance against those that are held of it."""
-        found, single = Comparison(held), torch.zeros_like(self.logits)
+        found, single = GradientComparison(held), torch.zeros_like(self.logits)
         single[held.instance] = self.cotangent[held.instance]
         chosen = {key: self.parameters[key] for key in keys}
         handles = [p.register_hook(partial(found.arrived, key)) for key, p in chosen.items()]
