@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from precedents.data.inputs import Inputs, between, lengths, shortened, taken
+from precedents.data.inputs import Inputs, between
+from precedents.data.ragged import by_length
 
 
 class Batch(NamedTuple):
@@ -38,18 +39,9 @@ class RaggedBatch(Batch):
     """Instances of different lengths, filled up as an attention mask says."""
 
     def pieces(self, size: int) -> Iterator[tuple[slice | Tensor, Batch]]:
-        """By their length, the longest first, without the padding that none of a batch needs.
-
-        Of shorter ones there are more in a batch.
-        """
-        ends = lengths(self.inputs) if len(self.labels) > 1 else None
-        if ends is None:
+        """By their length, without the padding that none of a batch needs."""
+        if len(self.labels) < 2:
             yield from super().pieces(size)
             return
-        order, start, longest = ends.argsort(descending=True, stable=True), 0, int(ends.max())
-        while start < len(order):
-            end = max(1, int(ends[order[start]]))
-            places = order[start : start + size * longest // end]
-            inputs = shortened(taken(self.inputs, places.tolist()), end)
-            start += len(places)
+        for places, inputs in by_length(self.inputs, size):
             yield places, Batch(inputs, self.labels[places], [self.indices[i] for i in places])

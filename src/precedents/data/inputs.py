@@ -213,21 +213,6 @@ def bare(inputs: Inputs, i: int) -> Inputs:
     return mapped(lambda leaf: leaf[i][real] if leaf.shape[:2] == mask.shape else leaf[i], inputs)
 
 
-def lengths(inputs: Inputs) -> Tensor | None:
-    """How long each instance is up to its last token that an attention mask [b, t] leaves; none without one."""
-    mask = inputs.get("attention_mask") if isinstance(inputs, dict) else None
-    if not isinstance(mask, Tensor) or mask.ndim != 2:
-        return None
-    return ((mask != 0) * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(dim=1)
-
-
-def shortened(inputs: Inputs, end: int) -> Inputs:
-    """With so many tokens, where there is an entry for each of the attention mask."""
-    assert isinstance(inputs, dict)
-    shape = shapes({"": inputs["attention_mask"]})[0]
-    return mapped(lambda leaf: leaf[:, :end] if leaf.shape[:2] == shape else leaf, inputs)
-
-
 def shapes(inputs: Inputs) -> list[tuple[int, ...]]:
     """The shapes of the tensors of the nest, in order."""
     return [tuple(leaf.shape) for leaf in leaves(inputs)]

@@ -114,7 +114,7 @@ class Apart:
 
     def _comparisons(
         self, inputs: Inputs, recording: Recording, keys: Collection[int]
-    ) -> Iterator["GradientComparison"]:
+    ) -> Iterator[GradientComparison]:
         """Instance by instance."""
         for i in range(len(self.logits)):
             held = next(recording.passes(inputs, lambda _: [self.cotangent], partial(HeldGradients, i, keys)))

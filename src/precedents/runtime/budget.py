@@ -86,8 +86,8 @@ class Budget:
         return max(1, min(MOST, max(enough, BLOCK // kept), self.bytes // (8 * kept)))
 
     def unformed(self, row: int, most: int = MOST) -> int:
-        """How many rows of so many bytes make a block, if they are never formed: a quarter of the budget."""
-        return max(1, min(most, max(ENOUGH, BLOCK // max(1, row)), self.bytes // (4 * max(1, row))))
+        """How many rows of so many bytes make a block, if they are never formed: a sixth of the budget."""
+        return max(1, min(most, max(ENOUGH, BLOCK // max(1, row)), self.bytes // (6 * max(1, row))))
 
     def kept(self, streamed: bool) -> int:
         """Bytes of features that are kept for the next question: few of a streamed set without a budget."""
