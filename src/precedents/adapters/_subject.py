@@ -14,7 +14,7 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._collated import ItemView, collation_of
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
-from precedents.classifier.construction import Told, refuse_keywords
+from precedents.classifier.construction import Told, refuse_keywords, refuse_padding
 from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
 from precedents.data.inputs import Collated, count, leaves
 from precedents.errors import InputError
@@ -64,8 +64,8 @@ class Subject:
             )
         names = _checked_names(adapter.classes if classes is None else classes, model)
         shown = render or adapter.render
-        if isinstance(model.sample, Collated) and (collation := collation_of(train)) is not None:
-            shown = ItemView(collation, shown)
+        if isinstance(model.sample, Collated):
+            shown = ItemView(shown)
         return cls(model, train, adapter, names, shown)
 
     @property
@@ -86,6 +86,8 @@ class Subject:
     def cases(self, x: Any, labels: Any = None) -> Examples:
         """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise."""
         inputs, single = self.adapter.cases(x, self.train)
+        if isinstance(inputs, Collated) and not self.classifier.ragged:  # padding was not tried before
+            refuse_padding(self.classifier, inputs)
         unlabelled = Examples(
             InMemory(inputs),
             torch.zeros(count(inputs), dtype=torch.long),
