@@ -298,3 +298,66 @@ def test_lists_of_tensors_are_slow_and_right() -> None:
     with pytest.warns(UserWarning, match="slower fallback"):
         found = pr.Explainer(model, loader(kind)).scores(TEST)
     torch.testing.assert_close(found, kind.cosines(model, TEST, TRAIN), rtol=0, atol=1e-9)
+
+
+def test_padding_that_only_cases_have_is_tried_on_them() -> None:
+    alike = [(label, (text * 5)[:5]) for label, text in TRAIN]
+    torch.manual_seed(0)
+    explainer = pr.Explainer(OverPadding().double(), DataLoader(alike, collate_fn=with_mask))
+    assert len(explainer.explain(alike[:3])) == 3
+    with pytest.raises(pr.InputError, match=r"depends on its padding"):
+        explainer.explain(TEST)
+
+
+class Segments(nn.Module):
+    """A layer at every token of a row of all, before they are summed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.hidden, self.out = nn.Embedding(34, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, text, offsets):
+        owners = torch.bucketize(torch.arange(len(text)), offsets, right=True) - 1
+        hidden = torch.tanh(self.hidden(self.embedding(text)))
+        return self.out(torch.zeros(len(offsets), 4).to(hidden).index_add(0, owners, hidden))
+
+
+@pytest.mark.parametrize("tokens", [8, 9])
+def test_as_many_tokens_as_instances_are_not_mistaken_for_them(tokens) -> None:
+    texts = [[3, 4], [], [5], [6, 7, 8, 2][: tokens - 5], [], [], [9], [1]]
+    items = [(i % 3, text) for i, text in enumerate(texts)]
+
+    def collate(some):
+        labels, own = zip(*some, strict=True)
+        rows = [torch.tensor(text, dtype=torch.long) for text in own]
+        return torch.tensor(labels), torch.cat(rows), torch.tensor([0, *map(len, rows)][:-1]).cumsum(0)
+
+    kind = KINDS["offsets, labels first"]._replace(made=Segments, collate=collate)
+    assert sum(map(len, texts)) == tokens
+    found = pr.Explainer(kind.model(), loader(kind, items)).scores(items)
+    torch.testing.assert_close(found, kind.cosines(kind.model(), items, items), rtol=0, atol=1e-9)
+
+
+def test_a_text_is_enough_where_it_is_all_that_an_item_has_beside_its_label() -> None:
+    rows = [{"text": " ".join(map(str, text)), "kind": "abc"[label]} for label, text in TRAIN]
+
+    def collate(items):
+        return with_offsets([("abc".index(row["kind"]), [*map(int, row["text"].split())]) for row in items])
+
+    explainer = pr.Explainer(Bag(), DataLoader(rows, collate_fn=collate))
+    wanted = explainer.scores(rows[4])
+    assert torch.equal(explainer.scores({"text": rows[4]["text"]}), wanted)
+    assert torch.equal(explainer.scores(rows[4]["text"]), wanted)
+    torch.testing.assert_close(explainer.scores([rows[4]["text"], rows[5]["text"]])[:1], wanted)
+
+
+def test_an_audit_shows_the_texts_of_a_test_set_with_its_own_loader() -> None:
+    def texts(items):
+        return [(label, " ".join(f"w{token}" for token in text)) for label, text in items]
+
+    def collate(items):
+        return with_offsets([(label, [int(word[1:]) for word in text.split()]) for label, text in items])
+
+    train, test = (DataLoader(texts(items), collate_fn=collate) for items in (TRAIN, TEST))
+    audit = pr.audit(Bag(), train, test, metrics=["cos_grad"], criteria=["identical_class"])
+    assert texts(TEST)[0][1] in audit.to_html()

@@ -26,13 +26,13 @@ def collation_of(train: Examples) -> Collation | None:
 class ItemView:
     """Shows an instance: by a function of its owner's, which gets the item without its label, or as it is."""
 
-    collation: Collation
     render: Seen | None = None
 
     def __call__(self, instance: Collated) -> Any:
         """A text, or what the function gives."""
-        raw = instance.together is self.collation  # else it came in a batch, and nobody knows its item
-        item = self.collation.unlabelled(instance.members.item().item) if raw else None
+        own = instance.together
+        raw = isinstance(own, Collation)  # else it came in a batch, and nobody knows its item
+        item = own.unlabelled(instance.members.item().item) if isinstance(own, Collation) else None
         if self.render is not None and (raw or not is_foreign(self.render)):
             return self.render(item if is_foreign(self.render) else instance.alone)
         text = _text(item)

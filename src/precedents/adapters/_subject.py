@@ -16,7 +16,7 @@ from precedents.adapters._collated import ItemView, collation_of
 from precedents.adapters._columns import Columns
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
-from precedents.classifier.construction import Told, refuse_keywords
+from precedents.classifier.construction import Told, refuse_keywords, refuse_padding
 from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
 from precedents.data.inputs import Collated, count, leaves
 from precedents.errors import InputError
@@ -73,8 +73,8 @@ class Subject:
             )
         names = _checked_names(adapter.classes if classes is None else classes, model)
         shown = render or adapter.render
-        if isinstance(model.sample, Collated) and (collation := collation_of(train)) is not None:
-            shown = ItemView(collation, shown)
+        if isinstance(model.sample, Collated):
+            shown = ItemView(shown)
         return cls(model, train, adapter, names, shown)
 
     @property
@@ -96,6 +96,8 @@ class Subject:
     def cases(self, x: Any, labels: Any = None) -> Examples:
         """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise."""
         inputs, single = self.adapter.cases(x, self.train)
+        if isinstance(inputs, Collated) and not self.classifier.ragged:  # padding was not tried before
+            refuse_padding(self.classifier, inputs)
         unlabelled = Examples(
             InMemory(inputs, self.train.source.ragged),
             torch.zeros(count(inputs), dtype=torch.long),

@@ -15,7 +15,7 @@ from precedents.classifier.memory_format import laid_out
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
 from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
 from precedents.data.examples import Examples, checked_range
-from precedents.data.inputs import Collated, Inputs, alone, count, leaves, ordered, unusable
+from precedents.data.inputs import Collated, Inputs, alone, between, count, leaves, ordered, unusable
 from precedents.data.labels import REGRESSION
 from precedents.errors import InputError, KeywordError
 from precedents.runtime.budget import COUNTED, Budget
@@ -80,12 +80,13 @@ class Construction:
             head=head,
             loss=loss_of(self.loss, look.outputs, logits),
             outputs=look.outputs,
-            activations=look.trace.numbers // b,
+            activations=look.numbers,
             input_bytes=look.input_bytes,
             written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
         if isinstance(sample, Collated):
-            _refuse_padding(model, train)
+            spaced = (i * (len(train) - 1) // (LENGTHS - 1) for i in range(LENGTHS))
+            refuse_padding(model, train.take(list(dict.fromkeys([*train.largest, *spaced]))).inputs)
             model = model.of_one_width(strict=self.hidden is not None)
         single = look.outputs.single
         if self.loss is None:
@@ -100,14 +101,17 @@ class Construction:
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
         with random_state_kept():
             output, singles = returned(module, sample), [alone(sample, i) for i in range(b)]
-            bytes_ = sum(x.held if isinstance(x, SparseRows) else x.nbytes for x in leaves(sample))
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
             logits = ordered(sample, logits) if isinstance(sample, Collated) else logits
             again, trace = traced(module, partial(outputs.of, module, sample))
             if not _are_equal(logits, again):  # torch's encoder layers compute otherwise while they are watched
                 again = outputs.of(module, sample)
+            bytes_, numbers = _bytes(sample) // b, trace.numbers // b
             try:
+                if isinstance(sample, Collated):  # of which the first is the longest
+                    longest = traced(module, partial(returned, module, singles[0]))[1]
+                    bytes_, numbers = max(bytes_, _bytes(singles[0])), max(numbers, longest.numbers)
                 single = torch.cat([outputs.of(module, each) for each in singles])
             except InputError as error:  # together they could be computed
                 if isinstance(sample, Collated):
@@ -117,7 +121,11 @@ class Construction:
                 single = logits + 1
         _refuse_randomness(logits, again)
         _refuse_mixing(logits, single, isinstance(sample, Collated))
-        return FirstLook(outputs, logits, trace, bytes_ // b)
+        return FirstLook(outputs, logits, trace, bytes_, numbers)
+
+
+def _bytes(inputs: Inputs) -> int:
+    return sum(x.held if isinstance(x, SparseRows) else x.nbytes for x in leaves(inputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +136,7 @@ class FirstLook:
     logits: Tensor
     trace: Trace
     input_bytes: int  # of one instance
+    numbers: int  # that the layers return for one instance
 
     @property
     def head(self) -> str | None:
@@ -252,12 +261,13 @@ def _few(numbers: Tensor) -> str:
 
 
 @torch.no_grad()
-def _refuse_padding(model: "Classifier", train: Examples) -> None:
-    """Refuses a model for which an instance is not the same in every batch, tried on some of the set."""
-    places = sorted({*train.largest, *(i * (len(train) - 1) // (LENGTHS - 1) for i in range(LENGTHS))})
-    batch = train.take(places[: model.at_once]).inputs
-    singles = torch.cat([model.logits(alone(batch, i)) for i in range(count(batch))])
-    _refuse_mixing(model.logits(batch), singles, padded=True)
+def refuse_padding(model: "Classifier", inputs: Inputs) -> None:
+    """Refuses a model for which instances are not the same in a batch as alone, tried on some."""
+    some = between(inputs, 0, min(LENGTHS, model.at_once))
+    assert isinstance(some, Collated)
+    if len({member.numbers for member in some.members}) > 1:
+        singles = torch.cat([model.logits(alone(some, i)) for i in range(count(some))])
+        _refuse_mixing(model.logits(some), singles, padded=True)
 
 
 @torch.no_grad()

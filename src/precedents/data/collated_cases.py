@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from precedents.data.collation import Collation, Member, mark_of, plain
-from precedents.data.inputs import Collated, Inputs, MadeBatch
+from precedents.data.inputs import Collated, Inputs, MadeBatch, leaves
 from precedents.data.labels import ItemForm
 from precedents.data.layouts import (
     AlongAxis,
@@ -34,6 +34,8 @@ TENSORS = (AlongAxis, InARow, Starts)
 
 def collated_cases(x: Any, collation: Collation) -> tuple[Collated, bool]:
     """One case or several, as items or as a batch; and whether it was one."""
+    if isinstance(x, Collated):
+        return (x, False) if x.shape else (x[None], True)
     item = _item(x, collation)
     if item is not None:
         return Collated([collation.member(item[0], "the case")], collation), True
@@ -57,9 +59,10 @@ def _item(x: Any, collation: Collation) -> tuple[Any] | None:
     first, form = collation.first, collation.items
     if _alike(x, first):
         return (x,)
-    if form is None or not _alike(x, collation.unlabelled(first)):
-        return None
-    return (_labelled(x, first, form),)
+    rest = collation.unlabelled(first)
+    if form is not None and isinstance(rest, Mapping) and len(rest) == 1 and not isinstance(x, Mapping):
+        x, rest = dict.fromkeys(rest, x), rest  # the one field that it has
+    return (_labelled(x, first, form),) if form is not None and _alike(x, rest) else None
 
 
 def _labelled(x: Any, first: Any, form: ItemForm) -> Any:
@@ -163,7 +166,8 @@ class ReadyBatch:
     def member(self, i: int) -> Member:
         """The instance at a place."""
         draft = Member(i)
-        return Member(i, mark=mark_of(self.alone(draft)))
+        alone = self.alone(draft)
+        return Member(i, numbers=sum(leaf.numel() for leaf in leaves(alone)), mark=mark_of(alone))
 
     def made(self, members: Sequence[Member]) -> MadeBatch:
         """A batch of some of the instances; of all of them it is the one that came."""
