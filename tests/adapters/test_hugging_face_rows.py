@@ -180,11 +180,14 @@ def test_pairs_of_sentences_are_explained_as_pairs(bert, pairs) -> None:
     assert pairs[explanation.precedents()[0].index]["hypothesis"] in str(explanation)
     others = [
         ([tuple(row[name] for name in columns) for row in pairs], pairs["label"][:]),
+        [((row["premise"], row["hypothesis"]), row["label"]) for row in pairs],
         pairs.rename_columns({"premise": "text", "hypothesis": "text_pair"}),
         pairs.map(lambda row: tokenizer(row["premise"], row["hypothesis"])),
     ]
     for data in others:
-        assert torch.allclose(pr.Explainer((bert, tokenizer), data).scores(first), wanted, rtol=0, atol=1e-6)
+        other = pr.Explainer((bert, tokenizer), data)
+        assert torch.allclose(other.scores(first), wanted, rtol=0, atol=1e-6)
+        assert str(other.explain(first, k=1)) == str(explanation)
     with pytest.raises(
         pr.InputError, match="pairs of texts: pass both, as a dict with 'premise' and 'hypothesis'"
     ):

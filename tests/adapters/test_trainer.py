@@ -130,6 +130,7 @@ def test_every_set_that_a_trainer_takes_gives_the_same(made, rows, tokenizer, to
     tuples = pr.Explainer(trainers[3])
     for x in ({"text": CASE}, [CASE], [{"text": CASE, "label": 2}], tokenizer(CASE)):
         assert torch.allclose(tuples.scores(x), wanted, rtol=0, atol=1e-6)
+    assert "the rain and [UNK]" in str(tuples.explain(tokenizer(CASE), k=1))
     with pytest.raises(pr.InputError, match="A case has no 'text', which the data collator is given"):
         tuples.scores({"sentence": CASE})
 

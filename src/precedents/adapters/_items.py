@@ -119,6 +119,7 @@ class GivenTexts:
 
     rows: Items
     encoder: Encoder
+    cases: bool = False  # whether they are such, of which a collator is given more
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -127,12 +128,15 @@ class GivenTexts:
         item = self.rows.plain.items([i])[0]
         item = item[0] if self.rows.labels is None and _is_labelled(item, self.encoder) else item
         text = self.encoder.original(item)
-        return self.encoder.encoded([_opened(self.encoder, self.rows, [i])[0][0]])[0] if text is None else text
+        if text is not None:
+            return text
+        row = _case(self.encoder, item) if self.cases else _opened(self.encoder, self.rows, [i])[0][0]
+        return self.encoder.encoded([row])[0]
 
 
 def _is_labelled(item: Any, encoder: Encoder) -> bool:
     """Whether an item is a pair of an instance and its label, and not of two texts."""
-    return isinstance(item, tuple) and len(item) == 2 and not encoder.paired
+    return isinstance(item, tuple) and len(item) == 2 and not (encoder.paired and is_pair(item))
 
 
 def _opened(encoder: Encoder, rows: Items, indices: Sequence[int]) -> list[tuple[Any, Any]]:
@@ -186,10 +190,17 @@ def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
     return Examples(source, torch.tensor(labels), seen(encoder, rows))
 
 
+<<<<<<< HEAD
 def seen(encoder: Encoder, rows: Items) -> GivenTexts | None:
     """Texts as they were given; pictures are shown as the model is fed them."""
     known = encoder.tokenizer is not None or bool(encoder.columns.text)
     return GivenTexts(rows, encoder) if encoder.main == TOKENS and known else None
+=======
+def seen(encoder: Encoder, rows: Items, cases: bool = False) -> Seen | None:
+    """Texts as they were given; pictures are shown as the model is fed them."""
+    known = encoder.tokenizer is not None or bool(encoder.columns.text)
+    return Seen(rows, encoder, cases) if encoder.main == TOKENS and known else None
+>>>>>>> p-hf
 
 
 def _unlabelled(encoder: Encoder, item: Any, which: str) -> InputError:

@@ -141,7 +141,7 @@ class HuggingFace(Adapter):
 
     def originals(self, x: Any, train: Examples) -> Originals | None:
         """The cases as they were given, where training instances are shown so."""
-        return None if train.originals is None else seen(self.encoder, asked(self.encoder, x)[0])
+        return None if train.originals is None else seen(self.encoder, asked(self.encoder, x)[0], cases=True)
 
     def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
         """Texts without a token, and texts of which the tokenizer knows no word."""
