@@ -190,17 +190,10 @@ def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
     return Examples(source, torch.tensor(labels), seen(encoder, rows))
 
 
-<<<<<<< HEAD
-def seen(encoder: Encoder, rows: Items) -> GivenTexts | None:
+def seen(encoder: Encoder, rows: Items, cases: bool = False) -> GivenTexts | None:
     """Texts as they were given; pictures are shown as the model is fed them."""
     known = encoder.tokenizer is not None or bool(encoder.columns.text)
-    return GivenTexts(rows, encoder) if encoder.main == TOKENS and known else None
-=======
-def seen(encoder: Encoder, rows: Items, cases: bool = False) -> Seen | None:
-    """Texts as they were given; pictures are shown as the model is fed them."""
-    known = encoder.tokenizer is not None or bool(encoder.columns.text)
-    return Seen(rows, encoder, cases) if encoder.main == TOKENS and known else None
->>>>>>> p-hf
+    return GivenTexts(rows, encoder, cases) if encoder.main == TOKENS and known else None
 
 
 def _unlabelled(encoder: Encoder, item: Any, which: str) -> InputError:
