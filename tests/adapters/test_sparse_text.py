@@ -239,6 +239,16 @@ def test_the_hessian_of_two_classes_is_inverted_by_inner_products_alone(sparsely
     assert bool(scores.isfinite().all())
 
 
+def test_a_curvature_that_memory_decided_is_loaded_with_other_memory(tmp_path) -> None:
+    model = MODELS["multinomial"]
+    small = Explainer(model, (X, Y), "cos_if", memory="3 MB")
+    assert small.relevance.curvature.startswith("Gauss-Newton")  # the whole matrix would not fit
+    small.save(tmp_path / "saved")
+    loaded = Explainer.load(tmp_path / "saved", model, (X, Y))
+    assert loaded.relevance.curvature.startswith("Gauss-Newton")
+    assert torch.equal(loaded.scores(CASES), small.scores(CASES))
+
+
 @pytest.mark.parametrize("change", ["value", "place", "new entry"])
 def test_rows_that_change_are_named(change) -> None:
     x = X.copy()

@@ -22,11 +22,13 @@ from precedents.runtime.budget import COUNTED, FLOAT64, MOST
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost, Estimate, bandwidth, elapsed, speed, timed
 from precedents.runtime.door import door
+from precedents.runtime.sparse import SparseRows
 
 if TYPE_CHECKING:
     from precedents.metrics.metric import Metric
 
 ROUGHLY = 16  # vectors and passes that a question holds, at most, for one case
+SPARSE_CASES = 64  # that a trial compares, where rows are sparse
 FEWEST = 8  # instances of a first trial,
 ALLOWED = 0.8  # seconds that all trials may take,
 SHARE = 0.04  # or the share of what is estimated,
@@ -60,7 +62,7 @@ class Relevance:
     def vectors(self) -> Vectors:
         """What the metric compares."""
         weighs, recipe = self._weighs, self.metric.preconditioner
-        by_products = weighs and recipe.by_products(self.workspace)
+        by_products = partial(recipe.by_products, self.workspace) if weighs else None
         return Vectors.of(self.workspace, self.metric.features, weighs, by_products)
 
     @property
@@ -230,8 +232,10 @@ class Relevance:
             few = train.take(range(size)) if size else few
         if self._weighs:
             return best, _ranking()
-        rows.products(rows)
-        return best, timed(partial(rows.products, rows))[0] / last**2 + _ranking()
+        sparse = isinstance(model.sample, SparseRows)  # whose pairs are dear, beside their passes
+        asked = rows.between(0, min(last, SPARSE_CASES)) if sparse else rows
+        asked.products(rows)
+        return best, timed(partial(asked.products, rows))[0] / (len(asked) * last) + _ranking()
 
     @property
     def disk(self) -> int:

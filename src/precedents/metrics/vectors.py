@@ -61,15 +61,19 @@ class Vectors:
     itemsize: int  # the bytes of a number
     row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
     weighed: bool = False  # whether they are compared under a matrix: then they are formed, in float64
-    by_products: bool = False  # whether none is formed although they are weighed
+    by_products: Callable[[], bool] | None = None  # whether none is formed although they are weighed
 
     @classmethod
     def of(
-        cls, workspace: Workspace, features: Features, weighed: bool = False, by_products: bool = False
+        cls,
+        workspace: Workspace,
+        features: Features,
+        weighed: bool = False,
+        by_products: Callable[[], bool] | None = None,
     ) -> "Vectors":
         """Looks at one instance; features that have no meaning for the model fail here.
 
-        `weighed` says that the vectors are compared under a matrix, `by_products` that this needs none formed.
+        `weighed` says that the vectors are compared under a matrix, `by_products` whether this needs none formed.
         """
 
         def made() -> tuple[int, int, int]:
@@ -141,10 +145,10 @@ class Vectors:
         slot = WEIGHED_ROWS.at(self.features)
         return self.workspace.once(slot, lambda: max(1, min(MOST, budget.bytes // (8 * self._formed))))
 
-    @property
+    @cached_property
     def _forms(self) -> bool:
-        """Whether vectors are formed to be compared."""
-        return self.weighed and not self.by_products
+        """Whether vectors are formed to be compared, which is asked for when the matrix is chosen."""
+        return self.weighed and not (self.by_products is not None and self.by_products())
 
     @cached_property
     def _formed(self) -> int:

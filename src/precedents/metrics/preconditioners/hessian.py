@@ -29,6 +29,7 @@ from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
+from precedents.runtime.sparse import SparseRows
 
 HessianKind = Literal["auto", "exact", "gauss_newton", "ekfac"]
 
@@ -108,6 +109,8 @@ class InverseHessian(Preconditioner):
 
     def by_products(self, workspace: Workspace) -> bool:
         """As the Gauss-Newton matrix in the dual, of gradients by sparse inputs."""
+        if not isinstance(workspace.classifier.sample, SparseRows):
+            return False
         dual = self.chosen(workspace) == "gauss_newton" and not _closed(workspace)
         return dual and dual_by_products(workspace)
 
