@@ -143,7 +143,7 @@ class _Seen:
 
     def _formed(self, part: Part) -> Tensor:
         """The gradients of the instances alone."""
-        if isinstance(part, (Outer, Lookup, Patched)) and len(self.instances) < len(part):
+        if len(self.instances) == 1 and isinstance(part, (Outer, Lookup, Patched)):
             return part.changed(lambda values: values[self.instances]).formed()
         return part.formed()[self.instances]
 
