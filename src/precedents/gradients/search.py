@@ -127,10 +127,11 @@ class _Seen:
 
     def take(self, parts: Sequence[Part]) -> None:
         """Takes the gradients of several parameters."""
+        one = len(self.instances) == 1
         made = [
             (
                 part.stored if isinstance(part, (Outer, Lookup, Patched)) and part.is_cheaper else 0,
-                self._formed(part) if self.instances else None,
+                (self._alone(part) if one else part.formed()) if self.instances else None,
             )
             for part in parts
         ]
@@ -138,12 +139,12 @@ class _Seen:
             key = id(part.parameter)
             self.parts.append((key, type(part), stored))
             if formed is not None:
-                some = formed.flatten(1).cpu()
+                some = (formed if one else formed[self.instances]).flatten(1).cpu()
                 self.formed[key] = self.formed[key] + some if key in self.formed else some
 
-    def _formed(self, part: Part) -> Tensor:
-        """The gradients of the instances alone."""
-        if len(self.instances) == 1 and isinstance(part, (Outer, Lookup, Patched)):
+    def _alone(self, part: Part) -> Tensor:
+        """The gradients of the one instance, of which alone they are formed where that is possible."""
+        if isinstance(part, (Outer, Lookup, Patched)):
             return part.changed(lambda values: values[self.instances]).formed()
         return part.formed()[self.instances]
 
