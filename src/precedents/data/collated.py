@@ -30,7 +30,7 @@ from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
 
 FEW = 16  # items that a collate_fn is learned from
-MANY = 64  # items from which on the collate_fn is not asked again what it makes of each alone
+MANY = 8  # items from which on the collate_fn is not asked again what it makes of each alone
 
 
 def collates(data: Any, function: Any) -> bool:
