@@ -129,7 +129,7 @@ def test_an_adapter_prints_plots_exports_is_audited_and_kept(tuned, tokenizer, r
     )
     assert len(explanation.to_frame()) == 2
     criteria = ["identical_class", "model_randomization"]
-    audit = pr.audit(pipeline, rows, rows[:3], metrics=["cos_grad"], criteria=criteria)
+    audit = pr.audit(pipeline, rows, rows[:2], metrics=["cos_grad"], criteria=criteria)
     assert audit["cos_grad", "model_randomization"].mean < 1
     assert "BertForSequenceClassification with LORA" in audit.to_html()
     explainer.save(tmp_path / "kept")
