@@ -14,10 +14,22 @@ from torch import Tensor, nn
 from precedents.data.inputs import Inputs
 from precedents.gradients.factors import Dense, Outer, Part
 from precedents.gradients.lookups import Lookup
+from precedents.gradients.patches import Patched
 from precedents.gradients.recording import Recording
 
 PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used again
 RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all
+
+
+Note = tuple[int, type[Part], int]  # a parameter's id, what its gradients are, numbers of factors if kept
+    int, type[Part], int
+]  # a parameter's id, what its gradients are, numbers of factors if they are kept
+
+
+def noted(part: Part) -> Note:
+    """What is to be known of a part when it is gone."""
+    kept = isinstance(part, (Outer, Lookup, Patched)) and part.is_cheaper
+    return id(part.parameter), type(part), part.stored if kept else 0  # type: ignore[attr-defined]
 
 
 class HeldGradients:
@@ -26,14 +38,16 @@ class HeldGradients:
     def __init__(self, instance: int, keys: Collection[int]) -> None:
         self.instance, self.keys = instance, keys  # the ids of the parameters in question
         self.parts: dict[int, list[Part]] = {}  # by the parameter's id
+        self.notes: list[Note] = []
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
+        self.notes.append(noted(part))
         if id(part.parameter) not in self.keys:
             return
         place = slice(self.instance, self.instance + 1)
         own: Part
-        if isinstance(part, (Outer, Lookup)):
+        if isinstance(part, (Outer, Lookup, Patched)):
             own = part.changed(lambda values: values[place])
         else:
             own = Dense(part.parameter, part.formed()[place].clone())
@@ -98,6 +112,7 @@ class Apart:
         with torch.enable_grad():
             self.logits = logits(deepcopy(module, {**own, **shared}))
         self.cotangent = cotangent.to(self.logits)
+        self.notes: list[Note] = []  # of the last pass
 
     def right(self, inputs: Inputs, recording: Recording, parameter: Tensor) -> bool:
         """Whether a recording gives the gradients of one parameter as plain autograd does."""
@@ -118,6 +133,7 @@ class Apart:
         """Instance by instance."""
         for i in range(len(self.logits)):
             held = next(recording.passes(inputs, lambda _: [self.cotangent], partial(HeldGradients, i, keys)))
+            self.notes = held.notes
             yield self._compared(held, keys)
 
     def _compared(self, held: HeldGradients, keys: Collection[int]) -> GradientComparison:
