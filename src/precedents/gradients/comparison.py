@@ -22,8 +22,6 @@ RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, a
 
 
 Note = tuple[int, type[Part], int]  # a parameter's id, what its gradients are, numbers of factors if kept
-    int, type[Part], int
-]  # a parameter's id, what its gradients are, numbers of factors if they are kept
 
 
 def noted(part: Part) -> Note:
