@@ -73,7 +73,7 @@ class Vectors:
     ) -> "Vectors":
         """Looks at one instance; features that have no meaning for the model fail here.
 
-        `weighed` says that the vectors are compared under a matrix, `by_products` whether none is formed.
+        `weighed` says that the vectors are compared under a matrix, `by_products` if that needs none formed.
         """
 
         def made() -> tuple[int, int, int]:
