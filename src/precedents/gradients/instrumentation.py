@@ -42,7 +42,6 @@ def instrumented(
     copies: dict[tuple[str, str], tuple[int, ...]] = {}
     uncovered: list[str] = []
     ways: dict[tuple[type, str], str | None] = {}
-    draft = Recording(own, Clones(lambda: own), model.outputs, seconds)
     for name, module in _ruled(own, seconds):
         left = []
         for parameter in _trainable(module):
@@ -50,6 +49,7 @@ def instrumented(
             if check is not None:
                 kind = type(module), parameter
                 if kind not in ways or not alike:
+                    draft = Recording(own, Clones(lambda: own), model.outputs, seconds)
                     ways[kind] = copied(draft, module, parameter, check)
                 shape = lined_up(tuple(module.get_parameter(parameter).shape)).get(ways[kind] or "")
             if shape is None:
