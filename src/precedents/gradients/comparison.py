@@ -19,15 +19,26 @@ PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used aga
 RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all
 
 
+Note = tuple[int, type[Part], int]  # a parameter's id, what its gradients are, numbers of factors if kept
+
+
+def noted(part: Part) -> Note:
+    """What is to be known of a part when it is gone."""
+    kept = isinstance(part, (Outer, Lookup)) and part.is_cheaper
+    return id(part.parameter), type(part), part.stored if kept else 0  # type: ignore[attr-defined]
+
+
 class HeldGradients:
     """A sink that holds the gradients of one instance, as factors where they have some."""
 
     def __init__(self, instance: int, keys: Collection[int]) -> None:
         self.instance, self.keys = instance, keys  # the ids of the parameters in question
         self.parts: dict[int, list[Part]] = {}  # by the parameter's id
+        self.notes: list[Note] = []
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
+        self.notes.append(noted(part))
         if id(part.parameter) not in self.keys:
             return
         place = slice(self.instance, self.instance + 1)
@@ -97,6 +108,7 @@ class Apart:
         with torch.enable_grad():
             self.logits = logits(deepcopy(module, {**own, **shared}))
         self.cotangent = cotangent.to(self.logits)
+        self.notes: list[Note] = []  # of the last pass
 
     def right(self, inputs: Inputs, recording: Recording, parameter: Tensor) -> bool:
         """Whether a recording gives the gradients of one parameter as plain autograd does."""
@@ -117,6 +129,7 @@ class Apart:
         """Instance by instance."""
         for i in range(len(self.logits)):
             held = next(recording.passes(inputs, lambda _: [self.cotangent], partial(HeldGradients, i, keys)))
+            self.notes = held.notes
             yield self._compared(held, keys)
 
     def _compared(self, held: HeldGradients, keys: Collection[int]) -> GradientComparison:

@@ -17,7 +17,7 @@ from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import count
 from precedents.errors import BudgetError, InputError, PrecedentsError
-from precedents.gradients.comparison import Apart
+from precedents.gradients.comparison import Apart, Note
 from precedents.gradients.factors import Lookup, Outer, Part
 from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.folding import foldable, folded
@@ -61,7 +61,7 @@ def searched(model: Classifier) -> Plan:
     if tried.recording is None:
         return Plan(model, _places(model), vectorised=tried.vectorised)
     plan = Plan(model, _places(model), instrumented(model, like=tried.recording))
-    return _sized(plan, _caught(plan, batch))
+    return _sized(plan, _caught(plan, batch).parts)
 
 
 def _has_room(model: Classifier, held: int) -> None:
@@ -95,7 +95,7 @@ def _by_rules(model: Classifier, batch: Batch) -> Plan | None:
         raise
     except (*FAILURES, PrecedentsError):
         return None
-    return _sized(plan, seen) if any(bool(part.any()) for part in wanted) else None
+    return _sized(plan, seen.parts) if any(bool(part.any()) for part in wanted) else None
 
 
 def _large_by_rules(model: Classifier, batch: Batch, fresh: Callable[[], nn.Module]) -> Plan | None:
@@ -107,9 +107,9 @@ def _large_by_rules(model: Classifier, batch: Batch, fresh: Callable[[], nn.Modu
     if recording.uncovered:
         return None
     plan = Plan(model, places, recording)
-    plan = _sized(plan, _caught(plan, batch))
-    _has_room(model, plan.stored)
-    return plan if apart.all_right(batch.inputs, recording) else None
+    if not model.budget.fits(model.itemsize * (SEARCH + 1) * model.size, 0):  # then it matters what is held
+        _has_room(model, _sized(plan, _caught(plan, batch).parts).stored)
+    return _sized(plan, apart.notes) if apart.all_right(batch.inputs, recording) else None
 
 
 def _wanted_alone(model: Classifier, batch: Batch, logits: Tensor, some: Sequence[int]) -> Sequence[Tensor]:
@@ -129,7 +129,7 @@ class _Seen:
     def __init__(self, instances: Sequence[int] = ()) -> None:
         self.instances = list(instances)
         self.formed: dict[int, Tensor] = {}  # by the parameter's id
-        self.parts: list[tuple[int, type[Part], int]] = []  # id, type, numbers of factors if they are cheaper
+        self.parts: list[Note] = []
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
@@ -245,18 +245,18 @@ def _adds_up(plan: Plan, seen: "_Seen", wanted: Sequence[Tensor]) -> bool:
     return True
 
 
-def _sized(plan: Plan, seen: "_Seen") -> Plan:
+def _sized(plan: Plan, notes: Sequence[Note]) -> Plan:
     """With what stays factored, and with as many instances per pass as the layers' sizes suggest."""
     assert plan.recording is not None
-    keys = [key for key, *_ in seen.parts]
+    keys = [key for key, *_ in notes]
     factored = {
         key: cast("type[Outer | Lookup]", kind)
-        for key, kind, stored in seen.parts
+        for key, kind, stored in notes
         if stored and keys.count(key) == 1
     }
     recorder = plan.recording.first.recorder
     volume, in_cache = recorder.volume / recorder.instances, recorder.in_cache / recorder.instances
-    numbers = sum(stored for key, _, stored in seen.parts if key in factored)
+    numbers = sum(stored for key, _, stored in notes if key in factored)
     formed = sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
     return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers + formed)
 
