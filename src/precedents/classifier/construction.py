@@ -244,7 +244,7 @@ def _refuse_mixing(logits: Tensor, single: Tensor, padded: bool = False) -> None
             "out what is padded (a mean over the lengths, pack_padded_sequence, an attention mask), and let no "
             "layer mix the instances."
         )
-    rounding = 1e-5 + 1e-4 * float(logits.abs().max())
+    rounding = 1e-5 + 1e-4 * float(logits.abs().nan_to_num(0.0, 0.0).max())
     if not torch.allclose(logits, single, rtol=1e-3, atol=rounding, equal_nan=True):
         raise InputError(
             "The model's output for an instance depends on the other instances of the batch. "

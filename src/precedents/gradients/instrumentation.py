@@ -126,11 +126,13 @@ def _for_each(
 ) -> tuple[Any, ...] | None:
     """One input [1, ...] for all instances, as of their positions, becomes one for each instance.
 
-    So does one without an axis of instances [t], which is known by its length at the first call.
+    So does one without an axis of instances [t], which is known by its length at the first call; unless it is
+    the positions of all instances in a row.
     """
     b = recorder.instances
-    if args and args[0].ndim == 1 and known.setdefault(name, len(args[0]) != b):
-        return args[0].expand(b, -1), *args[1:]
+    if args and args[0].ndim == 1:
+        alone = len(args[0]) not in recorder.spans and known.setdefault(name, len(args[0]) != b)
+        return (args[0].expand(b, -1), *args[1:]) if alone else None
     if args and args[0].ndim > 1 and len(args[0]) == 1 < b:
         return args[0].expand(b, *args[0].shape[1:]), *args[1:]
     return None
