@@ -17,8 +17,8 @@ from precedents.adapters._columns import Columns
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.construction import Told, refuse_keywords, refuse_padding
-from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
-from precedents.data.inputs import Collated, count, leaves
+from precedents.data.examples import Examples, InMemory, Originals, checked_labels, checked_range
+from precedents.data.inputs import Collated, Inputs, count, leaves
 from precedents.errors import InputError
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type
@@ -94,14 +94,17 @@ class Subject:
         return test
 
     def cases(self, x: Any, labels: Any = None) -> Examples:
-        """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise."""
-        inputs, single = self.adapter.cases(x, self.train)
+        """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise.
+
+        `x` may be Examples, as some of a test set: they are what the model is fed already.
+        """
+        inputs, single, originals = self._asked(x)
         if isinstance(inputs, Collated) and not self.classifier.ragged:  # padding was not tried before
             refuse_padding(self.classifier, inputs)
         unlabelled = Examples(
             InMemory(inputs, self.train.source.ragged),
             torch.zeros(count(inputs), dtype=torch.long),
-            self.adapter.originals(x, self.train),
+            originals,
         )
         if labels is None:
             return self.predicted(unlabelled)
@@ -111,6 +114,15 @@ class Subject:
         found = unlabelled.relabelled(checked_labels(given, len(unlabelled), "cases"))
         checked_range(found.labels, self.classifier.classes, "cases")
         return found
+
+    def _asked(self, x: Any) -> tuple[Inputs, bool, Originals | None]:
+        """The inputs of cases, whether it was one, and the cases as their owner has them."""
+        if isinstance(x, Examples):
+            inputs = x.take(range(len(x))).inputs
+            if x.originals is not None:  # what they were made into needs no reading again
+                return inputs, False, x.originals
+            x = inputs
+        return *self.adapter.cases(x, self.train), self.adapter.originals(x, self.train)
 
     def predicted(self, cases: Examples) -> Examples:
         """The cases with the model's predictions as their labels."""

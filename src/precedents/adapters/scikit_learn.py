@@ -32,7 +32,7 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
 from precedents.adapters._unknown import unknown
-from precedents.data.examples import Examples, Source
+from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.inputs import Inputs
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
@@ -190,6 +190,10 @@ class ScikitLearn(Adapter):
         return rows
 
     def _cases(self, x: Any, train: Examples) -> tuple[Container, bool]:
+        if isinstance(x, Examples):  # some of a set that was made here
+            if isinstance(x.originals, Chosen):
+                return x.originals.originals.chosen(x.originals.indices), False  # type: ignore[attr-defined]
+            x = x.take(range(len(x))).inputs
         if isinstance(train.source, Transformed):
             return train.source.rows.cases(x)
         return self._rows(x, "cases"), False
