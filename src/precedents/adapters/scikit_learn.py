@@ -83,7 +83,7 @@ class ScikitLearn(Adapter):
         self.module = module_of(_opened(model)[1])
         self.model = deepcopy(model)  # so that the user's own may be fitted again
         self.before_last, last = _opened(self.model)  # transformers in the order of their work, what decides
-        self.labels = last.classes_.tolist()
+        self.labels: list[Any] = last.classes_.tolist()
         self.classes = [str(label) for label in self.labels]
         self.name = type(last).__name__
         self.render = self.rendered
@@ -146,6 +146,10 @@ class ScikitLearn(Adapter):
             found = [[*own, *more] for own, more in zip(found, unknown(step, given, len(rows)), strict=True)]
             given = self._transforms([step], given, "cases")
         return [clipped(" and ".join(each), MOST) for each in found]
+
+    def unnamed(self, label: str, names: Sequence[str] | None) -> str:  # noqa: ARG002
+        """Itself: `numbered` says which labels there are."""
+        return label
 
     def numbered(self, labels: Any, what: str = "cases") -> Tensor:
         """The places of the labels among the model's classes [n]."""
