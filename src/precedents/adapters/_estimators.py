@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from precedents.adapters._ensembles import calibrated, stacking, voting
 from precedents.errors import InputError
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -78,7 +79,17 @@ def module_of(estimator: Any) -> nn.Module:
             _check_likelihood(estimator)
             _check_fitted(estimator)
             return make(estimator).requires_grad_(requires_grad=True)
+    for kind, join in _ensembles().items():
+        if isinstance(estimator, kind) and hasattr(estimator, "classes_"):
+            return join(estimator, module_of).requires_grad_(requires_grad=True)
     raise _search(estimator) if hasattr(estimator, "refit") else refused(estimator)
+
+
+def _ensembles() -> dict[type, Callable[[Any, Callable[[Any], nn.Module]], nn.Module]]:
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.ensemble import StackingClassifier, VotingClassifier
+
+    return {VotingClassifier: voting, StackingClassifier: stacking, CalibratedClassifierCV: calibrated}
 
 
 def _search(search: Any) -> InputError:
