@@ -1,6 +1,7 @@
 """Which messages taught my text classifier that? A TF-IDF pipeline on the command line, from this folder:
 
     precedents audit --target tickets:factory --metrics gc,gd,cos_x
+    precedents explain --target tickets:factory --case 0 --case 7 -k 2
     precedents audit --target tickets:factory --metrics gc --fail-under 0.9 --report tickets.html
 
 The command calls `factory`, which returns the model, its training set and its test set as they are: texts and

@@ -14,7 +14,7 @@ from precedents.adapters._columns import Columns
 from precedents.classifier.classifier import Vectorise
 from precedents.data.examples import Examples, Originals, as_batch
 from precedents.data.inputs import Inputs, count
-from precedents.errors import InputError
+from precedents.errors import InputError, UnknownNameError
 
 
 class Adapter(ABC):
@@ -29,6 +29,7 @@ class Adapter(ABC):
     module: nn.Module  # returns logits [b, classes]
     name: str | None = None  # what the model is called, if not by its type
     classes: Sequence[str] | None = None  # the names of its classes, if the model knows them
+    labels: Sequence[Any] | None = None  # what its owner calls them in labels, if not 0, 1, ...
     hidden: Sequence[str] | None = None  # modules whose outputs are the hidden layers; found out without it
     vectorise: Vectorise | None = None  # how metrics on inputs see an instance; flattened without it
     render: Callable[[Any], Any] | None = (
@@ -82,6 +83,15 @@ class Adapter(ABC):
             return [""] * (len(inputs) if isinstance(inputs, Tensor) else count(inputs))
         empty = (inputs == padding).flatten(1).all(dim=1).tolist()
         return ["any token of it but padding" if each else "" for each in empty]
+
+    def unnamed(self, label: str, names: Sequence[str] | None) -> Any:
+        """What a name means that is none of the classes' own `names`; here nothing."""
+        if names is not None:
+            raise UnknownNameError("class", label, names)
+        raise InputError(
+            f"The labels of the cases are no numbers, as {label!r}, and the classes have no names here. Pass "
+            "class numbers 0, 1, ..., classes - 1, or the names in their order to the explainer: classes=[...]."
+        )
 
     def numbered(self, labels: Any) -> Any:
         """Class numbers of the user's own labels."""

@@ -24,6 +24,9 @@ class Container(Protocol):
     def first(self, count: int) -> Any:
         """A container of the first instances."""
 
+    def chosen(self, indices: Sequence[int]) -> "Container":
+        """Some of the instances, in such a container."""
+
     def cases(self, x: Any) -> tuple["Container", bool]:
         """One case or several in such a container; and whether it was one."""
 
@@ -51,6 +54,11 @@ class Frame:
     def first(self, count: int) -> Any:
         """A frame of the first instances."""
         return self.data.head(count)
+
+    def chosen(self, indices: Sequence[int]) -> Container:
+        """Some of the instances."""
+        polars = hasattr(self.data, "row")
+        return Frame(self.data[list(indices)] if polars else self.data.iloc[list(indices)])
 
     def cases(self, x: Any) -> tuple[Container, bool]:
         """From a frame, a Series, dicts by column, or values in the order of the columns."""
@@ -101,6 +109,10 @@ class Matrix:
         """An array of the first instances."""
         return self.data[:count]
 
+    def chosen(self, indices: Sequence[int]) -> Container:
+        """Some of the instances."""
+        return Matrix(self.data[list(indices)])
+
     def cases(self, x: Any) -> tuple[Container, bool]:
         """From whatever becomes an array [d] or [m, d]."""
         if isinstance(x, Mapping):
@@ -129,6 +141,10 @@ class Sparse:
         """A matrix of the first instances."""
         return self.data[:count]
 
+    def chosen(self, indices: Sequence[int]) -> Container:
+        """Some of the instances."""
+        return Sparse(self.data[list(indices)])
+
     def cases(self, x: Any) -> tuple[Container, bool]:
         """From sparse or dense rows."""
         if not is_sparse(x):
@@ -154,6 +170,10 @@ class Listed:
     def first(self, count: int) -> Any:
         """A list of the first instances."""
         return self.data[:count]
+
+    def chosen(self, indices: Sequence[int]) -> Container:
+        """Some of the instances."""
+        return Listed([self.data[i] for i in indices])
 
     def cases(self, x: Any) -> tuple[Container, bool]:
         """From one of them or several."""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from precedents.adapters._ensembles import calibrated, stacking, voting
 from precedents.errors import InputError
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -38,7 +39,7 @@ REASONS = {  # by the part of scikit-learn, or the package, that the estimator i
     "gaussian_process": "It decides by a kernel with its training instances and has no weights.",
     "lightgbm": "It decides by trees, which have no gradient by their parameters.",
     "linear_model": NO_LIKELIHOOD,
-    "model_selection": "It has no best_estimator_, or predicts by another threshold than the likeliest class.",
+    "model_selection": "It predicts by another threshold than the likeliest class.",
     "multiclass": SEVERAL,
     "multioutput": "It predicts several labels at once, and a precedent is relevant to one prediction.",
     "naive_bayes": NO_LOSS,
@@ -48,7 +49,7 @@ REASONS = {  # by the part of scikit-learn, or the package, that the estimator i
     "xgboost": "It decides by trees, which have no gradient by their parameters.",
 }
 WRAPPERS = {  # what to pass instead of an estimator that holds others
-    "model_selection": "Fit it with refit=True, or pass the fitted model inside: model.estimator_.",
+    "model_selection": "Pass the fitted model inside: model.estimator_.",
     "multioutput": "Explain one output at a time: model.estimators_[0] with the labels y[:, 0].",
 }
 
@@ -78,7 +79,34 @@ def module_of(estimator: Any) -> nn.Module:
             _check_likelihood(estimator)
             _check_fitted(estimator)
             return make(estimator).requires_grad_(requires_grad=True)
-    raise refused(estimator)
+    for kind, join in _ensembles().items():
+        if isinstance(estimator, kind) and hasattr(estimator, "classes_"):
+            return join(estimator, module_of).requires_grad_(requires_grad=True)
+    raise _search(estimator) if hasattr(estimator, "refit") else refused(estimator)
+
+
+def _ensembles() -> dict[type, Callable[[Any, Callable[[Any], nn.Module]], nn.Module]]:
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.ensemble import StackingClassifier, VotingClassifier
+
+    return {VotingClassifier: voting, StackingClassifier: stacking, CalibratedClassifierCV: calibrated}
+
+
+def _search(search: Any) -> InputError:
+    """The error for a search without a best estimator."""
+    name = type(search).__name__
+    if not hasattr(search, "cv_results_"):
+        return InputError(f"The {name} is not fitted. Call model.fit(X, y) first, with refit=True.")
+    again = (
+        "Fit the best one: sklearn.base.clone(model.estimator).set_params(**model.best_params_).fit(X, y), or "
+        "search with refit=True."
+        if hasattr(search, "best_params_")
+        else f"Search with refit={next(iter(search.scorer_))!r}, or another one of its scorings."
+    )
+    return InputError(
+        f"The {name} cannot be explained by its precedents. It was fitted with refit=False, so that it holds "
+        f"no model. {again}"
+    )
 
 
 def refused(estimator: Any, reason: str | None = None, instead: str = INSTEAD) -> InputError:

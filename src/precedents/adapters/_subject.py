@@ -17,8 +17,8 @@ from precedents.adapters._columns import Columns
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.construction import Told, refuse_keywords, refuse_padding
-from precedents.data.examples import Examples, InMemory, checked_labels, checked_range
-from precedents.data.inputs import Collated, count, leaves
+from precedents.data.examples import Examples, InMemory, Originals, checked_labels, checked_range
+from precedents.data.inputs import Collated, Inputs, count, leaves
 from precedents.errors import InputError
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type
@@ -94,23 +94,60 @@ class Subject:
         return test
 
     def cases(self, x: Any, labels: Any = None) -> Examples:
-        """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise."""
-        inputs, single = self.adapter.cases(x, self.train)
+        """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise.
+
+        `x` may be Examples, as some of a test set: they are what the model is fed already.
+        """
+        inputs, originals = self._asked(x)
         if isinstance(inputs, Collated) and not self.classifier.ragged:  # padding was not tried before
             refuse_padding(self.classifier, inputs)
         unlabelled = Examples(
             InMemory(inputs, self.train.source.ragged),
             torch.zeros(count(inputs), dtype=torch.long),
-            self.adapter.originals(x, self.train),
+            originals,
         )
         if labels is None:
             return self.predicted(unlabelled)
         if not all(map(_finite, leaves(inputs))):
             self.predicted(unlabelled)  # names the cases whose loss is no number
-        given = self.adapter.numbered([labels] if single else labels)
+        given = self._numbered(labels, len(unlabelled))
         found = unlabelled.relabelled(checked_labels(given, len(unlabelled), "cases"))
         checked_range(found.labels, self.classifier.classes, "cases")
         return found
+
+    def _asked(self, x: Any) -> tuple[Inputs, Originals | None]:
+        """The inputs of cases, and the cases as their owner has them."""
+        if isinstance(x, Examples):
+            inputs = x.take(range(len(x))).inputs
+            if x.originals is not None:  # what they were made into needs no reading again
+                return inputs, x.originals
+            x = inputs
+        return self.adapter.cases(x, self.train)[0], self.adapter.originals(x, self.train)
+
+    def _numbered(self, labels: Any, m: int) -> Any:
+        """Class numbers of the labels of m cases, which may be names; one case may have its label alone."""
+        if _is_one(labels):
+            if m > 1:
+                raise InputError(
+                    f"labels is {labels!r}, one label, but there are {m} cases. Pass a list with one for each."
+                )
+            labels = [labels.item() if hasattr(labels, "item") else labels]
+        values = _listed(labels)
+        if any(isinstance(each, str) for each in values):
+            labels = [self._own(each) for each in values]
+        return self.adapter.numbered(labels)
+
+    def _own(self, label: Any) -> Any:
+        """What the model's owner calls the class of this name; all but names of classes as it is."""
+        own, names = self.adapter.labels, self.classes
+        if not isinstance(label, str) or (own is not None and label in own):
+            return label
+        if names is None or label not in names:
+            return self.adapter.unnamed(label, names)
+        if names.count(label) > 1:
+            raise InputError(f"{label!r} is the name of several classes. Pass the class number.")
+        place = names.index(label)
+        return place if own is None else own[place]
 
     def predicted(self, cases: Examples) -> Examples:
         """The cases with the model's predictions as their labels."""
@@ -119,6 +156,17 @@ class Subject:
     def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
         """The subject with another classifier, and with another training set if that is given."""
         return replace(self, classifier=classifier, train=self.train if train is None else train)
+
+
+def _is_one(labels: Any) -> bool:
+    """Whether it is a label by itself: a number, a name, or what holds just one number."""
+    return isinstance(labels, str) or getattr(labels, "ndim", 1) == 0 or not isinstance(labels, Iterable)
+
+
+def _listed(labels: Any) -> list[Any]:
+    """What may be names, one by one: of a list or a column all, of a tensor and of tables nothing."""
+    column = len(getattr(labels, "shape", ())) == 1 and not isinstance(labels, Tensor)
+    return list(labels) if column or isinstance(labels, (list, tuple)) else []
 
 
 def _finite(leaf: Tensor) -> bool:

@@ -155,6 +155,10 @@ class HuggingFace(Adapter):
             said.append(("any word of it" if missing in tokens else "a text without words") if nothing else "")
         return said
 
+    def unnamed(self, label: str, names: Sequence[str] | None) -> str:  # noqa: ARG002
+        """Itself: rows may know more names, and `numbered` says which."""
+        return label
+
     def numbered(self, labels: Any) -> list[int]:
         """Of class numbers or names of classes."""
         return [self.encoder.label(label, i) for i, label in enumerate(labels)]

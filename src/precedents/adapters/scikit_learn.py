@@ -31,8 +31,9 @@ from torch import Tensor, nn
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
 from precedents.adapters._estimators import module_of
+from precedents.adapters._misplaced import misplaced
 from precedents.adapters._unknown import unknown
-from precedents.data.examples import Examples, Source
+from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.inputs import Inputs
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
@@ -82,10 +83,10 @@ class ScikitLearn(Adapter):
     def __init__(self, model: Any) -> None:
         self.module = module_of(_opened(model)[1])
         self.model = deepcopy(model)  # so that the user's own may be fitted again
-        self.before_last, last = _opened(self.model)  # transformers in the order of their work, what decides
-        self.labels = last.classes_.tolist()
+        self.before_last, self.last = _opened(self.model)  # transformers in their order, and what decides
+        self.labels: list[Any] = self.last.classes_.tolist()
         self.classes = [str(label) for label in self.labels]
-        self.name = type(last).__name__
+        self.name = type(self.last).__name__
         self.render = self.rendered
         self.sparse: bool | None = None  # whether rows are held sparse, as those of the first set are
 
@@ -144,8 +145,12 @@ class ScikitLearn(Adapter):
         given = rows.data
         for step in self.before_last:
             found = [[*own, *more] for own, more in zip(found, unknown(step, given, len(rows)), strict=True)]
-            given = self._transforms([step], given, "cases")
+            given = step.transform(given)
         return [clipped(" and ".join(each), MOST) for each in found]
+
+    def unnamed(self, label: str, names: Sequence[str] | None) -> str:  # noqa: ARG002
+        """Itself: `numbered` says which labels there are."""
+        return label
 
     def numbered(self, labels: Any, what: str = "cases") -> Tensor:
         """The places of the labels among the model's classes [n]."""
@@ -190,8 +195,15 @@ class ScikitLearn(Adapter):
         return rows
 
     def _cases(self, x: Any, train: Examples) -> tuple[Container, bool]:
+        if isinstance(x, Examples):  # some of a set that was made here
+            if isinstance(x.originals, Chosen):
+                return x.originals.originals.chosen(x.originals.indices), False  # type: ignore[attr-defined]
+            x = x.take(range(len(x))).inputs
         if isinstance(train.source, Transformed):
-            return train.source.rows.cases(x)
+            try:
+                return train.source.rows.cases(x)
+            except InputError as error:
+                raise misplaced(self.model, self.last, x, "cases") or error from None
         return self._rows(x, "cases"), False
 
     def _transformed(self, rows: Container, what: str, sparse: bool | None) -> Transformed:
@@ -207,29 +219,26 @@ class ScikitLearn(Adapter):
     def _fed(self, x: Any, what: str) -> Any:
         from sklearn.utils import check_array
 
-        x = self._transforms(self.before_last, x, what)
-        with self._taking(what):
-            return check_array(x, accept_sparse="csr")
-
-    def _transforms(self, steps: Sequence[Any], x: Any, what: str) -> Any:
-        with self._taking(what):
-            for step in steps:
-                x = step.transform(x)
-            return x
+        with self._taking(what, x):
+            made = x
+            for step in self.before_last:
+                made = step.transform(made)
+            return check_array(made, accept_sparse="csr")
 
     @contextmanager
-    def _taking(self, what: str) -> Iterator[None]:
+    def _taking(self, what: str, x: Any) -> Iterator[None]:
         """What scikit-learn says of inputs that it cannot take becomes an error about them."""
         try:
             yield
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = shorten(str(error), 300) or type(error).__name__
-            raise InputError(f"The {self.title} cannot take the {what}: {said}") from error
+            told = f"The {self.title} cannot take the {what}: {said}"
+            raise misplaced(self.model, self.last, x, what) or InputError(told) from error
 
     def _check(self, source: Transformed, what: str) -> None:
         """The first rows have the features that they have alone, and the probabilities of `predict_proba`."""
         count = min(TRIED, len(source.rows))
-        with self._taking(what):
+        with self._taking(what, source.rows.data):
             expected = np.asarray(self.model.predict_proba(source.rows.first(count)))
         inputs, alone = source.read(range(count)), self._fed(source.rows.first(1), what)
         first = inputs[:1].to_dense()

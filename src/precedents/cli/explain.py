@@ -52,7 +52,7 @@ def explain(
         if dry_run:
             show_estimate(replace(explainer.estimate(len(case)), disk=0), as_json)
             return
-        explanation = replace(explainer.explain(chosen.test.take(case).inputs, k), numbers=tuple(case))
+        explanation = replace(explainer.explain(chosen.test.selected(case), k), numbers=tuple(case))
         if html is not None:
             put(html, document(explanation.to_html(), f"Precedents by {explanation.metric}"))
         if as_json:

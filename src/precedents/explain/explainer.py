@@ -141,7 +141,8 @@ class Explainer:
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
-        The label of a case is the model's own prediction unless `labels` says otherwise.
+        The label of a case is the model's own prediction unless `labels` says otherwise, by class numbers or by
+        names where they are known; one case may have its label alone.
         """
         cases = self.subject.cases(x, labels)
         with self._reading():
