@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from precedents.adapters._columns import Columns
 from precedents.classifier.classifier import Vectorise
 from precedents.data.examples import Examples, Originals, as_batch
+from precedents.data.ids import Id, index_ids
 from precedents.data.inputs import Inputs, count
 from precedents.errors import InputError, UnknownNameError
 
@@ -24,7 +25,7 @@ class Adapter(ABC):
         Sequence[str]
     ] = ()  # the adapters, by name, that are asked only if this one does not accept
 
-    reads: ClassVar[Sequence[str]] = ()  # of `text`, `image` and `labels`, those that may name columns
+    reads: ClassVar[Sequence[str]] = ()  # of `text`, `image`, `labels` and `ids`, those that may name columns
 
     module: nn.Module  # returns logits [b, classes]
     name: str | None = None  # what the model is called, if not by its type
@@ -49,7 +50,9 @@ class Adapter(ABC):
     def __init__(self, model: Any) -> None:
         """Reads a model that is accepted; one that cannot be explained is refused with the reason."""
 
-    def told(self, columns: Columns, classes: Any) -> None:  # noqa: ARG002
+    named_classes: Any = None  # what the user called them, in their order
+
+    def told(self, columns: Columns, classes: Any) -> None:
         """What the user says of the data besides: the names of columns, and of the classes in their order."""
         for name in columns.said:
             if name not in self.reads:
@@ -58,11 +61,12 @@ class Adapter(ABC):
                     f"{self.name or type(self.module).__name__} reads no columns by name. Leave it out, and "
                     "pass the training set as the model takes it."
                 )
-        self.where = columns
+        self.where, self.named_classes = columns, classes
 
     def examples(self, data: Any, what: str) -> Examples:
         """A training or test set of the user's; `what` it is called in errors."""
-        return Examples.of(data, what, labels=self.where.labels)
+        column = self.where.ids if isinstance(self.where.ids, str) else None
+        return Examples.of(data, what, labels=self.where.labels, ids=column, classes=self.named_classes)
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
         """Inputs [m, ...] of one case or several, shaped like training instances; and whether it was one."""
@@ -71,6 +75,10 @@ class Adapter(ABC):
     def originals(self, x: Any, train: Examples) -> Originals | None:  # noqa: ARG002
         """The cases as their owner has them, if that is not what the module is fed."""
         return None
+
+    def ids(self, x: Any, train: Examples) -> Sequence[Id] | None:  # noqa: ARG002
+        """What the cases are called, where they come from a frame of pandas: by its index."""
+        return index_ids(x, unique=False)
 
     def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
         """For each case what the model does not know of it, as "any word of it"; empty where it knows it.

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from precedents.adapters._collator import Collator
-from precedents.adapters._columns import LABELS, Columns
+from precedents.adapters._columns import ID_COLUMNS, LABELS, Columns
 from precedents.data.examples import numbers
 from precedents.data.inputs import Inputs, stacked
 from precedents.errors import InputError
@@ -168,8 +168,9 @@ class Encoder:
         return [{self.main: pixels} for pixels in found[self.main]]
 
     def inputs(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        """The columns of a row that are no label."""
-        return tuple(name for name in row if name not in (*self.labels, *LABELS))
+        """The columns of a row that are neither its label nor its id."""
+        others = (*self.labels, *LABELS, *ID_COLUMNS, self.columns.id_column)
+        return tuple(name for name in row if name not in others)
 
     def parts(self, item: Any) -> Sequence[Any]:
         """What a row is made of, from an item without names: one text or picture, or two texts."""

@@ -8,9 +8,11 @@ from typing import Any, cast
 import torch
 from torch.utils.data import IterableDataset
 
+from precedents.adapters._columns import ID_COLUMNS
 from precedents.adapters._containers import is_frame
 from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fields, is_pair
 from precedents.data.examples import Examples, fingerprint
+from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
 from precedents.runtime.users_code import users
@@ -25,6 +27,7 @@ class Items:
 
     data: Any  # a sequence of items, or a mapping of columns
     labels: Any = None  # a column of labels beside the items
+    called: Sequence[Id] | None = None  # by the index of the frame that they come from
 
     @classmethod
     def of(cls, data: Any, what: str) -> "Items":
@@ -40,12 +43,14 @@ class Items:
             raise InputError(
                 f"The {what} has splits: {', '.join(splits)}. Pass one of them: data[{splits[0]!r}]."
             )
+        called = None
         if is_frame(data):
+            called = index_ids(data)
             data = {str(name): list(data[name]) for name in data.columns}
         if isinstance(data, tuple) and len(data) == 2:
-            found = cls(*data)
+            found = cls(*data, index_ids(data[0]) if hasattr(data[0], "iloc") else None)
         elif not isinstance(data, (str, bytes)) and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-            found = cls(data)
+            found = cls(data, None, index_ids(data) if hasattr(data, "iloc") else called)
         else:
             raise InputError(
                 f"The {what} is {a_type(data)}. Pass a datasets.Dataset, a list of dicts with a field "
@@ -72,8 +77,35 @@ class Items:
     def plain(self) -> "Items":
         """Without what a dataset makes of its rows when they are read: as they are in its columns."""
         if hasattr(self.data, "with_format") and hasattr(self.data, "column_names"):
-            return Items(self.data.with_format(None), self.labels)
+            return Items(self.data.with_format(None), self.labels, self.called)
         return self
+
+    def ids(self, column: str | None, what: str) -> Sequence[Id] | None:
+        """What the instances are called: by the column that was said, a column of a usual name, or an index."""
+        if column is None:
+            return self.known_ids(None)
+        found = self._column(column)
+        if found is None:
+            raise InputError(f"ids names the column {column!r}, which not all instances of the {what} have.")
+        return checked_ids(found, len(self), what)
+
+    def known_ids(self, column: str | None, unique: bool = True) -> Sequence[Id] | None:
+        """The same where nothing is demanded of them, as of cases."""
+        names = ID_COLUMNS if column is None else (column,)
+        found = next((each for each in map(self._column, names) if each is not None), None)
+        return self.called if found is None else ids_among(found, unique)
+
+    def _column(self, name: str) -> Sequence[Any] | None:
+        """The values of a column; none if it is not there."""
+        data = self.plain.data
+        if isinstance(data, Mapping):
+            return data.get(name)
+        known = getattr(data, "column_names", None)
+        if known is not None:
+            return data[name][:] if name in known else None
+        rows = data if isinstance(data, (list, tuple)) else ()
+        every = len(rows) > 0 and all(isinstance(row, Mapping) and name in row for row in rows)
+        return [row[name] for row in rows] if every else None
 
     def class_names(self, labels: Sequence[str]) -> list[str] | None:
         """The names of the classes, if a dataset has them for its column of labels."""
@@ -187,7 +219,8 @@ def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
     source = Encoded(rows, encoder, marks, *ends, len(set(lengths)) > 1)
     for i in sorted({0, len(rows) // 2, len(rows) - 1}):
         source.read([i])  # a second reading, so that what is random is found before any work
-    return Examples(source, torch.tensor(labels), seen(encoder, rows))
+    called = rows.ids(encoder.columns.id_column, what)
+    return Examples(source, torch.tensor(labels), seen(encoder, rows), ids=called)
 
 
 def seen(encoder: Encoder, rows: Items, cases: bool = False) -> GivenTexts | None:
@@ -236,11 +269,16 @@ def cases(encoder: Encoder, x: Any) -> tuple[Inputs, bool]:
 
 def asked(encoder: Encoder, x: Any) -> tuple[Items, bool]:
     """The cases that a user passes, as items; and whether it was one."""
-    if hasattr(x, "to_dict") and hasattr(x, "index") and not is_frame(x):
-        x = x.to_dict()  # a row of a frame of pandas
+    if is_row(x):
+        x = x.to_dict()
     single = _axes(x, encoder, encoder.paired) == encoder.axes
     several = [x] if single else list(x) if isinstance(x, tuple) else x
     return Items.of(several, "set of cases"), single
+
+
+def is_row(x: Any) -> bool:
+    """Whether it is a row of a frame of pandas."""
+    return hasattr(x, "to_dict") and hasattr(x, "index") and not is_frame(x)
 
 
 def _case(encoder: Encoder, item: Any) -> Any:

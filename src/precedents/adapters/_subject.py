@@ -18,6 +18,7 @@ from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
 from precedents.classifier.construction import Told, refuse_keywords, refuse_padding
 from precedents.data.examples import Examples, InMemory, Originals, checked_labels, checked_range
+from precedents.data.ids import Id
 from precedents.data.inputs import Collated, Inputs, count, leaves
 from precedents.errors import InputError
 from precedents.runtime.sparse import SparseRows
@@ -57,6 +58,8 @@ class Subject:
             adapter.told(columns or Columns(), classes)
         data = brought(adapter, "training set", "train") if train is None else train
         train = adapter.examples(data, "training set")
+        if columns is not None:
+            train = columns.named(train)
         refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         given = {name: value for name, value in told.items() if value is not None}
         if render is not None and not callable(render):
@@ -72,6 +75,8 @@ class Subject:
                 f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
             )
         names = _checked_names(adapter.classes if classes is None else classes, model)
+        if names is None and train.classes is not None and len(train.classes) == model.classes:
+            names = list(train.classes)
         shown = render or adapter.render
         if isinstance(model.sample, Collated):
             shown = ItemView(shown)
@@ -98,13 +103,14 @@ class Subject:
 
         `x` may be Examples, as some of a test set: they are what the model is fed already.
         """
-        inputs, originals = self._asked(x)
+        inputs, originals, ids = self._asked(x)
         if isinstance(inputs, Collated) and not self.classifier.ragged:  # padding was not tried before
             refuse_padding(self.classifier, inputs)
         unlabelled = Examples(
             InMemory(inputs, self.train.source.ragged),
             torch.zeros(count(inputs), dtype=torch.long),
             originals,
+            ids=ids,
         )
         if labels is None:
             return self.predicted(unlabelled)
@@ -115,14 +121,18 @@ class Subject:
         checked_range(found.labels, self.classifier.classes, "cases")
         return found
 
-    def _asked(self, x: Any) -> tuple[Inputs, Originals | None]:
-        """The inputs of cases, and the cases as their owner has them."""
+    def _asked(self, x: Any) -> tuple[Inputs, Originals | None, Sequence[Id] | None]:
+        """The inputs of cases, the cases as their owner has them, and what they are called."""
+        called = None
         if isinstance(x, Examples):
-            inputs = x.take(range(len(x))).inputs
+            inputs, called = x.take(range(len(x))).inputs, x.ids
             if x.originals is not None:  # what they were made into needs no reading again
-                return inputs, x.originals
+                return inputs, x.originals, called
             x = inputs
-        return self.adapter.cases(x, self.train)[0], self.adapter.originals(x, self.train)
+        inputs, originals = self.adapter.cases(x, self.train)[0], self.adapter.originals(x, self.train)
+        if called is None and (originals is not None or hasattr(x, "iloc")):
+            called = self.adapter.ids(x, self.train)
+        return inputs, originals, called
 
     def _numbered(self, labels: Any, m: int) -> Any:
         """Class numbers of the labels of m cases, which may be names; one case may have its label alone."""

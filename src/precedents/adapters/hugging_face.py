@@ -14,11 +14,12 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._collator import collator_of
 from precedents.adapters._columns import Columns
 from precedents.adapters._encoder import MASK, PIXELS, TOKENS, Encoder, OwnTokenizer
-from precedents.adapters._items import Items, asked, cases, examples, learned, seen
+from precedents.adapters._items import Items, asked, cases, examples, is_row, learned, seen
 from precedents.adapters._peft import base_of, refuse_quantised, title
 from precedents.adapters._trainer import Brought
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters, refuse_padding
 from precedents.data.examples import Batch, Examples, Originals
+from precedents.data.ids import Id, ids_among
 from precedents.data.inputs import Inputs, bare, count, shapes
 from precedents.errors import InputError
 
@@ -38,7 +39,7 @@ class HuggingFace(Adapter):
     """A model, a pair (model, tokenizer or image processor), a pipeline, or a Trainer with all that it has."""
 
     before = ("pytorch",)  # its models are torch modules
-    reads = ("text", "image", "labels")
+    reads = ("text", "image", "labels", "ids")
     some: Batch | None = None  # of a Trainer's training set, of different classes
 
     @classmethod
@@ -142,6 +143,11 @@ class HuggingFace(Adapter):
     def originals(self, x: Any, train: Examples) -> Originals | None:
         """The cases as they were given, where training instances are shown so."""
         return None if train.originals is None else seen(self.encoder, asked(self.encoder, x)[0], cases=True)
+
+    def ids(self, x: Any, train: Examples) -> Sequence[Id] | None:  # noqa: ARG002
+        """By the column of ids, a frame's index, or what a row of a frame is called."""
+        own = asked(self.encoder, x)[0].known_ids(self.encoder.columns.id_column, unique=False)
+        return ids_among([x.name], unique=False) if own is None and is_row(x) else own
 
     def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
         """Texts without a token, and texts of which the tokenizer knows no word."""

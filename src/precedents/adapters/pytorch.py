@@ -12,7 +12,7 @@ from precedents.classifier.classifier import Classifier
 class PyTorch(Adapter):
     """A module is taken as it is; its outputs, hidden layers and loss are found out by running it."""
 
-    reads = ("labels",)
+    reads = ("labels", "ids")
 
     @classmethod
     def accepts(cls, model: Any) -> bool:

@@ -34,11 +34,13 @@ from precedents.adapters._estimators import module_of
 from precedents.adapters._misplaced import misplaced
 from precedents.adapters._unknown import unknown
 from precedents.data.examples import Chosen, Examples, Source
+from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.sparse import SparseRows
+from precedents.runtime.wording import a_type
 from precedents.seen import clipped
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
@@ -73,6 +75,8 @@ class Transformed(Source):
 
 class ScikitLearn(Adapter):
     """A fitted estimator: what is done to its inputs, and the module that decides."""
+
+    reads = ("ids",)
 
     @classmethod
     def accepts(cls, model: Any) -> bool:
@@ -126,7 +130,7 @@ class ScikitLearn(Adapter):
         self._check(source, what)
         given, said = _watched(data[0]), shared(data[1])
         watch = None if given is None or not len(given) else Watch.of(what, given, said, direct=False)
-        return Examples(source, labels, rows, watch)
+        return Examples(source, labels, rows, watch, self._ids_of(data[0], what))
 
     def cases(self, x: Any, train: Examples) -> tuple[Tensor, bool]:
         """One row, text or dict, or several of them."""
@@ -137,6 +141,13 @@ class ScikitLearn(Adapter):
     def originals(self, x: Any, train: Examples) -> Container:
         """The same as they were given."""
         return self._cases(x, train)[0]
+
+    def ids(self, x: Any, train: Examples) -> Sequence[Id] | None:
+        """By the column that was said, the index of a frame or a column, or what a row of a frame is called."""
+        column, row = self.where.id_column, isinstance(train.originals, Frame) and not is_frame(x)
+        if column is not None and (isinstance(x, Mapping) or is_frame(x) or row) and column in x:
+            return ids_among(list(x[column]) if is_frame(x) else [x[column]], unique=False)
+        return ids_among([getattr(x, "name", None)], unique=False) if row else index_ids(x, unique=False)
 
     def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
         """Categories and words that were not there when the transformers were fitted."""
@@ -184,6 +195,19 @@ class ScikitLearn(Adapter):
         values = np.asarray(instance)
         name = _name(self.features if isinstance(instance, Tensor) else self.columns, len(values))
         return {name(i): value for i, value in enumerate(values.tolist())}
+
+    def _ids_of(self, x: Any, what: str) -> Sequence[Id] | None:
+        """What the instances of a set are called: by the column that was said, or by a frame's index."""
+        column = self.where.id_column
+        if column is None:
+            return index_ids(x)
+        if not is_frame(x) or column not in x.columns:
+            has = f" has the columns {', '.join(map(str, x.columns))}" if is_frame(x) else f" is {a_type(x)}"
+            raise InputError(
+                f"ids is {column!r}, the name of a column, but the {what}{has}. Pass a frame that has it, or "
+                "the ids themselves."
+            )
+        return checked_ids(x[column], len(x), what)
 
     def _rows(self, x: Any, what: str) -> Container:
         """With the names of the columns, where the model knows them and an array does not."""

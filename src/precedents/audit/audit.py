@@ -14,6 +14,7 @@ from precedents.audit.scope import Scope
 from precedents.classifier.behaviour import logits, summarised_alike, summary, tolerance
 from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement
 from precedents.criteria._result import Result
+from precedents.data.ids import Id, shown_id
 from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
@@ -46,6 +47,7 @@ class Audit:
     costs: Mapping[str, float] = field(default_factory=dict)  # measured seconds for one more case, by metric
     pictures: Mapping[tuple[str, int], Shown] = field(default_factory=dict, repr=False)  # of "case" or "train"
     spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
+    ids: Mapping[tuple[str, int], Id] = field(default_factory=dict, repr=False)  # of those that are named
 
     @property
     def metrics(self) -> list[str]:
@@ -124,6 +126,11 @@ class Audit:
                 "the same. Audit this one: precedents.audit(model, train, test)."
             )
 
+    def called(self, kind: str, place: int) -> str:
+        """What a person sees a "case" or an instance of "train" called: its id, or else its place."""
+        own = self.ids.get((kind, place))
+        return shown_id(own) if own is not None else f"#{place}" if kind == "train" else str(place)
+
     @property
     def _has_hessian(self) -> bool:
         """Whether a metric of the Hessian was not left out."""
@@ -138,7 +145,8 @@ class Audit:
         if best is not None and (found := self.hubs(best)):
             index, share = next(iter(found.items()))
             told.append(
-                f"Training instance #{index} is the first precedent of {share:.0%} of the cases: a hub."
+                f"Training instance {self.called('train', index)} is the first precedent of {share:.0%} of the "
+                "cases: a hub."
             )
         if NO_ROOM in (curvature := self.scope.facts.get("curvature", "")) and self._has_hessian:
             told.append(f"The Hessian is {curvature}: another memory= gives other numbers.")

@@ -50,6 +50,7 @@ def audit(
     text: str | Sequence[str] | None = None,
     image: str | None = None,
     labels: Any = None,
+    ids: Any = None,
 ) -> Audit:
     """Puts the metrics on trial on this model, with the instances of `test` as cases.
 
@@ -58,7 +59,8 @@ def audit(
     identical subclass when `subclasses` (finer labels of the training instances and of the cases) or
     `retrain` (trains such a model on merged classes, the same for the same seed) is given. `fresh`, `hidden`,
     `vectorise`, `classes`, `render`, `memory`, `loss` and `output` are as for `Trial.of` and `Explainer`.
-    `text`, `image` and `labels` name columns, also of the test set. A Trainer brings its training set with it,
+    `text`, `image` and `labels` name columns, also of the test set; `ids` are what the training instances are
+    called, or the column that has them in both sets. A Trainer brings its training set with it,
     and its `eval_dataset` as the test set. `name` is what the model is called. The rule of the recommendation
     is in `audit.recommendation`; `rule` is that of the verdicts: "interval", by which they are earned and
     otherwise undecided, or "paper", by the means alone.
@@ -96,7 +98,7 @@ def audit(
         memory=memory,
         loss=loss,
         output=output,
-        columns=Columns.of(text, image, labels),
+        columns=Columns.of(text, image, labels, ids),
     )
     trial = Trial.about(subject, test, subclasses, retrain, fresh)
     pinned(trial, keep)

@@ -7,6 +7,7 @@ from functools import partial
 from precedents.audit.profile import Profile, example_places
 from precedents.criteria._judgement import Inapplicable, attempted
 from precedents.criteria._trial import Trial
+from precedents.data.ids import Id
 from precedents.views.instance import Shown, shown
 
 EACH = 2  # right and wrong predictions that are shown
@@ -34,6 +35,19 @@ def duplicates(trial: Trial) -> list[tuple[int, int]]:
     for index, mark in enumerate(trial.workspace.train.marks()):
         places.setdefault(mark, []).append(index)
     return [(case, index) for case, mark in enumerate(trial.cases.marks()) for index in places.get(mark, [])]
+
+
+def ids_of(
+    trial: Trial, cases: Sequence[Case], profiles: Mapping[str, Profile | Inapplicable]
+) -> dict[tuple[str, int], Id]:
+    """What their owner calls the cases and training instances that an audit names, by "case" or "train"."""
+    known = {"case": trial.cases.ids, "train": trial.workspace.train.ids}
+    copies = [] if known["case"] is known["train"] is None else duplicates(trial)
+    shown = {"case": {each.index for each in cases} | {case for case, _ in copies}}
+    found = [each for each in profiles.values() if isinstance(each, Profile)]
+    firsts = {first.index for profile in found for first in profile.firsts}
+    shown["train"] = firsts | set(_precedents(found)) | {index for _, index in copies}
+    return {(kind, i): ids[i] for kind, ids in known.items() if ids is not None for i in sorted(shown[kind])}
 
 
 def pictures(

@@ -16,6 +16,7 @@ from precedents.audit.scope import Scope
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.criteria._verdict import Verdict
+from precedents.data.ids import Id
 from precedents.errors import FormatError
 from precedents.runtime.strict_json import loads
 
@@ -39,6 +40,7 @@ def plain(audit: Audit) -> dict[str, Any]:
         "agreement": plain_agreement(audit.agreement),
         "duplicates": [list(pair) for pair in audit.duplicates],
         "examples": [asdict(example) for example in audit.examples],
+        **({"ids": _plain_ids(audit.ids)} if audit.ids else {}),
     }
 
 
@@ -61,9 +63,17 @@ def read(text: str) -> Audit:
             duplicates=[(case, index) for case, index in value["duplicates"]],
             examples=[Case(**each) for each in value["examples"]],
             recommendation=Recommendation(**value["recommendation"]),
+            ids={(kind, int(i)): own for kind, ids in value.get("ids", {}).items() for i, own in ids.items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
         raise FormatError(f"This is no audit in JSON: {type(error).__name__} {error}.") from error
+
+
+def _plain_ids(ids: Mapping[tuple[str, int], Id]) -> dict[str, dict[str, Id]]:
+    """By kind and by place, which is a text in JSON."""
+    return {
+        kind: {str(i): own for (each, i), own in ids.items() if each == kind} for kind, _ in dict.fromkeys(ids)
+    }
 
 
 def _scope(value: Mapping[str, Any]) -> Scope:

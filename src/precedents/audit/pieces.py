@@ -10,7 +10,7 @@ from precedents.audit.agenda import Agenda
 from precedents.audit.agreement import agreement
 from precedents.audit.audit import Audit
 from precedents.audit.estimate import KernelWork, ranking, rounds_of, works
-from precedents.audit.instances import duplicates, example_cases, pictures
+from precedents.audit.instances import duplicates, example_cases, ids_of, pictures
 from precedents.audit.json import plain_agreement, plain_outcome, read_agreement, read_outcome, read_profile
 from precedents.audit.ledger import Ledger
 from precedents.audit.limits import Limits
@@ -68,6 +68,7 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits) -> Aud
         recommendation=recommend(judgement, profiles, costs, limits.afford),
         costs=costs,
         pictures=pictures(trial, cases, profiles),
+        ids=ids_of(trial, cases, profiles),
         spread=_or_none(attempted(lambda: spread_of(subject.train, subject.render))),
     )
 

@@ -31,7 +31,7 @@ def report(audit: Audit, command: str) -> Report:
         agreement=audit.agreement,
         examples=[_example(audit, profiles, i, case) for i, case in enumerate(audit.examples)],
         label_agreement={name: each.label_agreement for name, each in profiles.items()},
-        duplicates=audit.duplicates,
+        duplicates=[(audit.called("case", case), audit.called("train", i)) for case, i in audit.duplicates],
         costs=audit.costs,
         facts={name: clipped(text, FACT) for name, text in audit.scope.facts.items()},
         command=command,
@@ -65,21 +65,21 @@ def _row(metric: str, criterion: str, outcome: Result | Inapplicable) -> ReportR
 def _hubs(audit: Audit, name: str, profile: Profile) -> Iterator[Hub]:
     for first in profile.firsts[:HUBS]:
         if first.count > 1:
-            cell = Cell(
-                f"#{first.index} {audit.scope.name(first.label)}", _picture(audit, "train", first.index)
-            )
+            title = f"{audit.called('train', first.index)} {audit.scope.name(first.label)}"
+            cell = Cell(title, _picture(audit, "train", first.index))
             yield Hub(name, first.index, first.count / audit.scope.cases, cell)
 
 
 def _example(audit: Audit, profiles: dict[str, Profile], place: int, case: Case) -> Example:
     said, truth = audit.scope.name(case.prediction), audit.scope.name(case.truth)
-    title = f"case {case.index}\npredicted {said}" + ("" if said == truth else f", in truth {truth}")
+    wrong = "" if said == truth else f", in truth {truth}"
+    title = f"case {audit.called('case', case.index)}\npredicted {said}{wrong}"
     strips = {}
     for name, profile in profiles.items():
         found = profile.examples[place]
         strips[name] = [
             Cell(
-                f"#{each.index} {audit.scope.name(each.label)}\n{score}",
+                f"{audit.called('train', each.index)} {audit.scope.name(each.label)}\n{score}",
                 _picture(audit, "train", each.index),
                 each.label == case.prediction,
             )

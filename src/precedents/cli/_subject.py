@@ -89,10 +89,11 @@ def _made(target: str) -> CommandSubject:
         raise InputError(f"{told}. Known keys: {', '.join(known)}.")
     model, train, test = (given.pop(key, None) for key in NEEDED)
     adapter = adapter_of(model)
-    columns = Columns.of(*(given.get(name) for name in ("text", "image", "labels")))
+    columns = Columns.of(*(given.get(name) for name in ("text", "image", "labels", "ids")))
     if columns is not None or given.get("classes") is not None:
         adapter.told(columns or Columns(), given.get("classes"))
     train = adapter.examples(brought(adapter, TRAIN, "train") if train is None else train, TRAIN)
+    train = train if columns is None else columns.named(train)
     test = adapter.examples(brought(adapter, TEST, "test") if test is None else test, TEST)
     return CommandSubject(model, train, test, given)
 

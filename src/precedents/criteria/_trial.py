@@ -13,6 +13,7 @@ from precedents.adapters._subject import Subject
 from precedents.classifier.construction import Told, refuse_keywords
 from precedents.classifier.loss import Loss
 from precedents.data.examples import Examples, checked_labels
+from precedents.data.labels import shared_names
 from precedents.errors import InputError, NotApplicable
 from precedents.metrics.features.inputs import inputs
 from precedents.metrics.kernel import Kernel, joined, stacked
@@ -43,6 +44,7 @@ class TrialOptions(Told, total=False):
     text: Any  # the names of columns, as for Explainer
     image: Any
     labels: Any
+    ids: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class Trial:
         refuse_keywords("Trial.of", options, (*sorted(TrialOptions.__optional_keys__), "classes", "render"))
         told: Any = dict(options)
         own = {name: told.pop(name, None) for name in ("subclasses", "retrain", "fresh")}
-        columns = Columns.of(*(told.pop(name, None) for name in ("text", "image", "labels")))
+        columns = Columns.of(*(told.pop(name, None) for name in ("text", "image", "labels", "ids")))
         return cls.about(Subject.of(model, train, columns=columns, **told), test, **own)
 
     @classmethod
@@ -95,9 +97,10 @@ class Trial:
                     f"subclasses is {a_type(subclasses)}. Pass a pair: finer labels of the training set, and "
                     "of the test set."
                 )
+            known = shared_names(*subclasses)
             pair = (
-                checked_labels(subclasses[0], len(subject.train), "training set's subclasses"),
-                checked_labels(subclasses[1], len(cases), "test set's subclasses"),
+                checked_labels(subclasses[0], len(subject.train), "training set's subclasses", known),
+                checked_labels(subclasses[1], len(cases), "test set's subclasses", known),
             )
         return cls._of(Workspace(subject), cases, pair, retrain, fresh)
 

@@ -18,17 +18,11 @@ from torch.utils.data import (
 )
 
 from precedents.data.batch import Batch, RaggedBatch
+from precedents.data.cases import as_batch
 from precedents.data.collated import collated_set, collates
-from precedents.data.collated_cases import collated_cases
-from precedents.data.inputs import (
-    Collated,
-    Inputs,
-    bare,
-    leaves,
-    mapped,
-    shapes,
-)
-from precedents.data.labels import checked_labels, form_of, numbers, separate_from
+from precedents.data.ids import Id, checked_ids, index_ids, without_ids
+from precedents.data.inputs import Inputs, bare, mapped, shapes
+from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
 from precedents.data.streams import from_iterable, guarded
 from precedents.data.watch import Watch, shared
@@ -87,11 +81,20 @@ class Examples:
     labels: Tensor = field(repr=False)  # [n], int64
     originals: Originals | None = field(default=None, repr=False)  # what the inputs were made from, if kept
     watch: Watch | None = field(default=None, repr=False)  # over memory that is the user's own
+    ids: Sequence[Id] | None = field(default=None, repr=False)  # what their owner calls the instances
+    classes: Sequence[str] | None = None  # the names of the classes, if a dataset has them
 
     @classmethod
     @door
     def of(
-        cls, data: Any, what: str = "training set", *, labels: Any = None, collate_fn: Any = None
+        cls,
+        data: Any,
+        what: str = "training set",
+        *,
+        labels: Any = None,
+        collate_fn: Any = None,
+        ids: Any = None,
+        classes: Any = None,
     ) -> "Examples":
         """From a pair (inputs, labels), a dict or frame of columns, a dataset, a DataLoader, or Examples.
 
@@ -101,23 +104,27 @@ class Examples:
         dataset, which is then not read before it is needed, or the class numbers themselves.
 
         `collate_fn` makes batches of items, which may differ in shape; a loader's own is used as it is.
+
+        `ids` are what the instances are called: themselves, or the key, column or attribute that has them; a
+        frame's own index without it. Labels may be names of `classes`, which are in the order of the model's
+        outputs; or of those that a dataset has as its `classes` or `class_to_idx`.
         """
         if isinstance(data, Examples):
             return data
+        if isinstance(ids, str):
+            data, ids = without_ids(data, ids, what)
+        elif ids is None:
+            ids = index_ids(data) if _is_frame(data) else index_ids(data[0]) if _has_frame(data) else None
+        names = None if classes is None and type(data) is tuple else class_names(data, classes)
         own = getattr(data, "collate_fn", None) if collate_fn is None else collate_fn
         if own is not None and collates(data, own):
-            return cls(*collated_set(data, own, labels, what))
-        if type(data) is TensorDataset:
-            return _in_memory(data.tensors, labels, what)
-        if _is_whole(data, labels):
-            return _in_memory(data, labels, what)
-        if isinstance(data, (DataLoader, IterableDataset)):
-            return _from_stream(data, labels, what)
-        if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (str, bytes)):
-            return _from_dataset(data, labels, what)
-        if isinstance(data, Iterable) and not isinstance(data, (Iterator, str, bytes)):
-            return _from_stream(data, labels, what)
-        raise InputError(f"The {what} is {a_type(data)}. {NEEDED}")
+            made = cls(*collated_set(data, own, labels, what))
+        else:
+            made = _read(data, labels, what, names)
+        if ids is None and (names is None or classes is not None):
+            return made
+        called = None if ids is None else checked_ids(ids, len(made), what)
+        return replace(made, ids=called, classes=None if classes is not None else in_order(names))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -180,7 +187,9 @@ class Examples:
         """Some of the instances, read into memory."""
         batch = self.take(indices)
         originals = None if self.originals is None else Chosen(self.originals, indices)
-        return Examples(InMemory(batch.inputs, isinstance(batch, RaggedBatch)), batch.labels, originals)
+        source = InMemory(batch.inputs, isinstance(batch, RaggedBatch))
+        ids = None if self.ids is None else [self.ids[i] for i in indices]
+        return Examples(source, batch.labels, originals, ids=ids)
 
 
 def fingerprint(inputs: Inputs, label: int) -> bytes:
@@ -199,55 +208,6 @@ def checked_range(labels: Tensor, classes: int, what: str) -> None:
         )
 
 
-def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
-    """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case."""
-    if isinstance(like, Collated):
-        return collated_cases(x, like.together)  # type: ignore[arg-type]
-    if isinstance(like, dict) and isinstance(x, Mapping) and set(like) <= set(x):
-        x = {key: x[key] for key in like}  # a label may be among the rest
-    inputs = _typed(numbers(x, "What was passed as cases"), like)
-    wanted, given = shapes(like), shapes(inputs)
-    if given == wanted:
-        return mapped(lambda leaf: leaf[None], inputs), True
-    if [shape[1:] for shape in given] == wanted and all(shape[0] for shape in given):
-        return inputs, False
-    one, many = (", ".join(map(str, each)) for each in (wanted, [("m", *shape) for shape in wanted]))
-    raise InputError(
-        f"The cases have the shape {', '.join(map(str, given))}, but the training instances have {one}. "
-        f"Pass one case {one} or a batch {many.replace(chr(39), '')}."
-    )
-
-
-def _typed(inputs: Inputs, like: Inputs) -> Inputs:
-    """Whole numbers as floating point ones, where training instances are; the other way round is refused."""
-    single = isinstance(inputs, Tensor), isinstance(like, Tensor)
-    if all(single) and inputs.is_floating_point() == like.is_floating_point():  # type: ignore[union-attr]
-        return inputs
-    own, wanted = list(leaves(inputs)), list(leaves(like))
-    if len(own) != len(wanted) or len(set(single)) > 1:
-        raise InputError(f"The cases are {_form(inputs)}, but the training instances are {_form(like)}.")
-    for leaf, other in zip(own, wanted, strict=True):
-        if leaf.is_floating_point() and not other.is_floating_point():
-            raise InputError(
-                f"The cases are {leaf.dtype}, but the training instances are {other.dtype}, as token numbers "
-                "are. Pass whole numbers: x.long()."
-            )
-    kinds = iter(wanted)
-
-    def typed(leaf: Tensor) -> Tensor:
-        other = next(kinds)
-        return leaf.to(other.dtype) if other.is_floating_point() and not leaf.is_floating_point() else leaf
-
-    return mapped(typed, inputs)
-
-
-def _form(inputs: Inputs) -> str:
-    """How a nest of tensors is made."""
-    if isinstance(inputs, dict):
-        return f"a dict with {', '.join(map(repr, inputs))}"
-    return f"a tuple of {len(inputs)} tensors" if isinstance(inputs, tuple) else "one tensor"
-
-
 def _is_whole(data: Any, labels: Any) -> bool:
     """Whether all instances are there in one nest of tensors or arrays."""
     if isinstance(data, Mapping) or _is_frame(data):
@@ -259,7 +219,22 @@ def _is_whole(data: Any, labels: Any) -> bool:
     return isinstance(data, (tuple, Tensor)) or hasattr(data, "__array__")
 
 
-def _in_memory(data: Any, labels: Any, what: str) -> Examples:
+def _read(data: Any, labels: Any, what: str, names: Names | None) -> Examples:
+    """From whatever kind of data it is; labels may be `names`."""
+    if type(data) is TensorDataset:
+        return _in_memory(data.tensors, labels, what, names)
+    if _is_whole(data, labels):
+        return _in_memory(data, labels, what, names)
+    if isinstance(data, (DataLoader, IterableDataset)):
+        return _from_stream(data, labels, what, names)
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (str, bytes)):
+        return _from_dataset(data, labels, what, names)
+    if isinstance(data, Iterable) and not isinstance(data, (Iterator, str, bytes)):
+        return _from_stream(data, labels, what, names)
+    raise InputError(f"The {what} is {a_type(data)}. {NEEDED}")
+
+
+def _in_memory(data: Any, labels: Any, what: str, names: Names | None) -> Examples:
     """From a pair, a dict or a frame of columns, or from inputs and their labels."""
     if labels is not None and not isinstance(labels, (str, int)):
         x, y = data, labels
@@ -274,20 +249,20 @@ def _in_memory(data: Any, labels: Any, what: str) -> Examples:
         raise InputError(f"The inputs of the {what} have different lengths: {sorted(counts)}.")
     count = counts.pop()
     _not_empty(count, what)
-    labels = checked_labels(y, count, what).clone()
+    labels = checked_labels(y, count, what, names).clone()
     return Examples(InMemory(inputs), labels, watch=Watch.of(what, inputs, shared(y)))
 
 
-def _from_dataset(dataset: Any, labels: Any, what: str) -> Examples:
+def _from_dataset(dataset: Any, labels: Any, what: str, names: Names | None) -> Examples:
     """From a map-style dataset; it is read through for its labels, unless these are given by themselves."""
     with users(f"the {what}"):
         n = len(dataset)
     _not_empty(n, what)
     with users(f"item 0 of the {what}"):
         first = dataset[0]
-    form = form_of(first, labels, dataset, "Item 0 of the dataset")
+    form = form_of(first, labels, dataset, "Item 0 of the dataset").named(names)
     apart = separate_from(form, dataset, labels)
-    given = None if apart is None else checked_labels(apart, n, what)
+    given = None if apart is None else checked_labels(apart, n, what, names)
     source = FromDataset(dataset, form, Readings(what), given if isinstance(labels, str) else None)
     examples = Examples(source, torch.tensor(source.first_pass()) if given is None else given)
     for i in sorted({0, n // 2, n - 1}) * (1 if given is None else 2):
@@ -295,7 +270,7 @@ def _from_dataset(dataset: Any, labels: Any, what: str) -> Examples:
     return examples
 
 
-def _from_stream(data: Any, labels: Any, what: str) -> Examples:
+def _from_stream(data: Any, labels: Any, what: str, names: Names | None) -> Examples:
     """From a loader or an iterable, which is gone through once for its length and its labels."""
     if isinstance(data, DataLoader):
         samplers = (data.sampler, getattr(data.batch_sampler, "sampler", None))
@@ -309,11 +284,12 @@ def _from_stream(data: Any, labels: Any, what: str) -> Examples:
     first = next(guarded(iterator, what), None)
     _not_empty(0 if first is None else 1, what)
     dataset = getattr(data, "dataset", data)
-    form = form_of(first, labels, dataset, f"The first item of the {what}")
+    form = form_of(first, labels, dataset, f"The first item of the {what}").named(names)
     source = from_iterable(data, form, Readings(what))
     own = source.first_pass()
     apart = separate_from(form, dataset, labels)
-    examples = Examples(source, torch.tensor(own) if apart is None else checked_labels(apart, len(own), what))
+    given = torch.tensor(own) if apart is None else checked_labels(apart, len(own), what, names)
+    examples = Examples(source, given)
     examples.take(range(1))  # a second reading, so that another order is found before any work
     return examples
 
@@ -325,6 +301,11 @@ def _not_empty(count: int, what: str) -> None:
 
 def _is_frame(data: Any) -> bool:
     return hasattr(data, "columns") and hasattr(data, "to_numpy")
+
+
+def _has_frame(data: Any) -> bool:
+    """Whether it is a pair of a frame and labels."""
+    return isinstance(data, (tuple, list)) and len(data) == 2 and _is_frame(data[0])
 
 
 def _are_instances(pair: Any) -> bool:

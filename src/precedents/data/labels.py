@@ -1,18 +1,21 @@
 """Items: how what a dataset gives, one instance or a batch, is made of inputs and labels."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from precedents.data.inputs import Inputs, leaves, tensors, unusable
-from precedents.errors import InputError
+from precedents.errors import InputError, UnknownNameError
 from precedents.runtime.wording import a_type
+from precedents.seen import clipped
 
 KEYS = ("label", "labels", "target", "targets", "y")  # what a label is called in an item
+DEEP = 5  # datasets within datasets that are asked for the names of classes
 ATTRIBUTES = ("targets", "labels")  # and all of them as an attribute of the dataset
+Names: TypeAlias = Mapping[str, int]  # of classes, and the number of each
 LabelPlace: TypeAlias = str | int | None  # a key of the items, a position in them; none: not in the items
 
 REGRESSION = (
@@ -31,6 +34,11 @@ class ItemForm:
     """Where the label of an item is; the rest are the inputs."""
 
     label: LabelPlace
+    names: Names | None = None  # that labels may be
+
+    def named(self, names: Names | None) -> "ItemForm":
+        """The same for labels that may be these names."""
+        return self if names is None else replace(self, names=names)
 
     def parts(self, item: Any, where: str) -> tuple[Any, Any]:
         """The inputs and the label of an item; no label where items have none."""
@@ -100,10 +108,12 @@ def numbers(x: Any, what: str) -> Inputs:
         ) from None
 
 
-def class_number(y: Any, where: str) -> int:
-    """The label of one item."""
+def class_number(y: Any, where: str, names: Names | None = None) -> int:
+    """The label of one item, a number or one of the names."""
     if type(y) is int:
         return y
+    if isinstance(y, str):
+        return _numbered([y], where, names)[0]
     try:
         label = torch.as_tensor(y) if isinstance(y, (float, Tensor)) or hasattr(y, "dtype") else None
     except (TypeError, ValueError, RuntimeError):  # of objects or texts
@@ -115,13 +125,19 @@ def class_number(y: Any, where: str) -> int:
     return int(label)
 
 
-def checked_labels(y: Any, count: int, what: str) -> Tensor:
-    """The labels of so many instances as an int64 vector, or an error that says what is wrong with them."""
+def checked_labels(y: Any, count: int, what: str, names: Names | None = None) -> Tensor:
+    """The labels of so many instances as an int64 vector, or an error that says what is wrong with them.
+
+    They may be `names` of classes.
+    """
     if y is None:
         raise InputError(f"The {what} has no labels. Pass a pair (inputs, labels).")
     try:
         labels = torch.as_tensor(y.to_numpy() if hasattr(y, "to_numpy") else y).detach().cpu()
     except (TypeError, ValueError, RuntimeError, OverflowError):
+        values = [] if isinstance(y, str) or not isinstance(y, Iterable) else list(y)
+        if any(isinstance(value, str) for value in values):
+            return checked_labels(_numbered(values, f"the {what}", names), count, what)
         raise InputError(
             f"The labels of the {what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1."
         ) from None
@@ -143,6 +159,58 @@ def checked_labels(y: Any, count: int, what: str) -> Tensor:
             f"{float(labels[i])}. {REGRESSION}"
         )
     return labels.long()
+
+
+def class_names(data: Any, classes: Any) -> Names | None:
+    """The names that labels may be: those of `classes`, in their order, or else those that a dataset has."""
+    if classes is not None:
+        return _counted(classes)
+    for _ in range(DEEP):
+        found = getattr(data, "class_to_idx", None), getattr(data, "classes", None)
+        names = next((each for each in map(_counted, found) if each), None)
+        if names is not None:
+            return names
+        data = getattr(data, "dataset", None)  # of a loader, or of a part of a dataset
+    return None
+
+
+def shared_names(*sets: Any) -> Names | None:
+    """A number for each name that labels of these sets are; none if they have none, or numbers as well."""
+    given = [labels for labels in sets if isinstance(labels, Iterable) and not isinstance(labels, Tensor)]
+    every = [each for labels in given for each in labels]
+    if not every or not all(isinstance(each, str) for each in every):
+        return None
+    return {name: i for i, name in enumerate(sorted(set(every)))}
+
+
+def in_order(names: Names | None) -> list[str] | None:
+    """The names of the classes 0, 1, ..., if each has one."""
+    every = {} if names is None else {place: name for name, place in names.items()}
+    return [every[i] for i in range(len(every))] if every and set(every) == set(range(len(every))) else None
+
+
+def _counted(classes: Any) -> Names | None:
+    """The number of each name, from a list of them or a mapping; none of anything else."""
+    if isinstance(classes, Mapping):
+        pairs = [(name, i) if isinstance(name, str) else (i, name) for name, i in classes.items()]
+        return {str(name): i for name, i in pairs if isinstance(i, int)}
+    if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
+        return None
+    return {str(name): i for i, name in enumerate(classes)}
+
+
+def _numbered(labels: Sequence[Any], where: str, names: Names | None) -> list[Any]:
+    """Class numbers in place of names, all else as it is."""
+    for i, label in enumerate(labels):
+        if isinstance(label, str) and label not in (names or ()):
+            which = where if len(labels) == 1 else f"instance {i} of {where}"
+            if names:
+                raise UnknownNameError(f"class (the label of {which})", label, names)
+            raise InputError(
+                f"The label of {which} is {clipped(repr(label))}, and names are no numbers. Pass whole class "
+                "numbers 0, 1, ..., classes - 1, or the names of the classes in their order: classes=[...]."
+            )
+    return [names[label] if isinstance(label, str) and names else label for label in labels]
 
 
 def _has_part(item: Any, place: int) -> bool:

@@ -191,5 +191,5 @@ def instances_of(items: Any, places: Sequence[int], form: ItemForm, readings: Re
         inputs = numbers(x, f"The input of item {i}")
         readings.shaped(i, inputs)
         found.append(inputs)
-        labels.append(0 if form.label is None else class_number(y, f"item {i}"))
+        labels.append(0 if form.label is None else class_number(y, f"item {i}", form.names))
     return stacked(found), labels

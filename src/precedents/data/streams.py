@@ -157,7 +157,7 @@ def batch_of(batch: Any, start: int, form: ItemForm, readings: Readings) -> Chun
         raise InputError(f"{where} has inputs of different lengths: {sorted(counts)}.")
     readings.shaped(start, mapped(lambda leaf: leaf[0], inputs))
     b = counts.pop()
-    return inputs, [0] * b if form.label is None else checked_labels(y, b, readings.what).tolist()
+    return inputs, [0] * b if form.label is None else checked_labels(y, b, readings.what, form.names).tolist()
 
 
 def _untied(value: Any) -> Any:

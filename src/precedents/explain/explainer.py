@@ -70,6 +70,8 @@ class Explainer:
     text: the column of the texts, where rows of Hugging Face have several; two for pairs of texts.
     image: the column of the images.
     labels: the column of the labels, if it is not called so, as for `Examples.of`.
+    ids: what the training instances are called, one text or whole number each, or the column that has them.
+        Without it a frame's index, or a column `id` of rows with named fields, says it.
 
     >>> import torch
     >>> x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
@@ -100,6 +102,7 @@ class Explainer:
         text: str | Sequence[str] | None = None,
         image: str | None = None,
         labels: Any = None,
+        ids: Any = None,
     ) -> None:
         self.subject = Subject.of(
             model,
@@ -111,7 +114,7 @@ class Explainer:
             memory=memory,
             loss=loss,
             output=output,
-            columns=None if text is image is labels is None else Columns.of(text, image, labels),
+            columns=None if text is image is labels is ids is None else Columns.of(text, image, labels, ids),
         )
         self.relevance = Relevance(metric_of(metric), Workspace(self.subject))
         self.relevance.vectors  # noqa: B018  what cannot work fails here
@@ -174,6 +177,8 @@ class Explainer:
             originals=_originals(cases, train, indices),
             given=labels is not None,
             remarks=self._remarks(x, asked.inputs, doubted),
+            case_ids=cases.ids,
+            ids=None if train.ids is None else [[train.ids[i] for i in row] for row in indices.tolist()],
             **self._known(),
         )
 
@@ -223,7 +228,7 @@ class Explainer:
         The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
         many bytes; a disk without room is refused. The model and the training set are not in it.
         """
-        save(self.relevance, path(folder, "folder"), self.classes)
+        save(self.relevance, path(folder, "folder"), self.subject)
 
     @classmethod
     @door
@@ -240,6 +245,9 @@ class Explainer:
         explainer._reading = saved.reading
         if explainer.subject.classes is None:
             explainer.subject = replace(explainer.subject, classes=saved.manifest.classes)
+        if explainer.subject.train.ids is None and saved.manifest.ids is not None:
+            named = replace(explainer.subject.train, ids=saved.manifest.ids)
+            explainer.subject = replace(explainer.subject, train=named)
         return explainer
 
 

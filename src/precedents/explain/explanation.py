@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from precedents.data.ids import Id, shown_id
 from precedents.data.inputs import Inputs, bare, mapped
 from precedents.explain.cautions import ANOTHER, UNRANKED
 from precedents.explain.decomposition import Decomposition
@@ -36,6 +37,7 @@ class Precedent:
     cautions: tuple[str, ...] = ()  # what speaks against it, as `caution` says
     residual_cosine: float | None = None  # for Grad-Cos: the part of the residuals at the last layer,
     feature_cosine: float | None = None  # and the part of what that layer receives
+    id: Id | None = None  # what its owner calls it, if that is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ class Explanation:
     curvature: str | None = None  # what M is, where the metric has one; the memory may have decided
     given: bool = False  # whether the cases' labels were given, as if they had been predicted
     remarks: Sequence[Sequence[str]] = ()  # for each case what speaks against all of its precedents
+    case_ids: Sequence[Id] | None = None  # [m], what their owner calls the cases,
+    ids: Sequence[Sequence[Id]] | None = None  # [m, k], and the precedents
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -81,6 +85,8 @@ class Explanation:
             originals=None if self.originals is None else (self.originals[0][one], self.originals[1][one]),
             numbers=self.numbers[one],
             remarks=self.remarks[one],
+            case_ids=None if self.case_ids is None else self.case_ids[one],
+            ids=None if self.ids is None else self.ids[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -101,6 +107,7 @@ class Explanation:
             map(tuple, self.flags[case]),
             none if self.parts is None else self.parts.residual[case].tolist(),
             none if self.parts is None else self.parts.feature[case].tolist(),
+            none if self.ids is None else self.ids[case],
             strict=True,
         )
         return [Precedent(*row) for row in rows]
@@ -116,8 +123,12 @@ class Explanation:
         return str(label) if self.classes is None else str(self.classes[label])
 
     def number(self, case: int) -> int:
-        """What the case at this place is called."""
+        """The number of the case at this place."""
         return self.numbers[case] if self.numbers else case
+
+    def called(self, case: int) -> str:
+        """What a person sees the case at this place called: its id, or else its number."""
+        return f"case {self.number(case) if self.case_ids is None else shown_id(self.case_ids[case])}"
 
     def _seen_name(self, label: int) -> str:
         """The class's name as a person sees it."""
@@ -132,9 +143,10 @@ class Explanation:
         return "\n".join([*sentences, *map(told, [*curvature, *self.warnings])])
 
     def _sentence(self, case: int) -> str:
-        which = f"case {self.number(case)}: " if len(self) > 1 or self.numbers else ""
+        named = len(self) > 1 or self.numbers or self.case_ids is not None
+        which = f"{self.called(case)}: " if named else ""
         found = self.precedents(case)
-        places = max(len(str(p.index)) for p in found)
+        places = max(len(_tag(p)) for p in found)
         names = max(len(self._seen_name(p.label)) for p in found)
         asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
@@ -142,10 +154,10 @@ class Explanation:
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             above = "" if UNRANKED in p.cautions else f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
             cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
-            shown = [f"#{p.index:<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
+            shown = [f"{_tag(p):<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
             lines.append("".join(f"  {part}" for part in shown if part))
             said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
-            lines += [] if said is None else [" " * (places + 5) + said]
+            lines += [] if said is None else [" " * (places + 4) + said]
         return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
 
     def _remarks(self, case: int) -> Sequence[str]:
@@ -173,16 +185,21 @@ class Explanation:
             "cases": [
                 {
                     "case": self.number(case),
+                    **self._own_id("id", case),
                     "prediction": self._plain(int(self.predictions[case])),
                     "cautions": list(self._remarks(case)),
                     "precedents": [
-                        asdict(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
+                        _values(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
                         for p in self.precedents(case)
                     ],
                 }
                 for case in range(len(self))
             ],
         }
+
+    def _own_id(self, name: str, case: int) -> dict[str, Id]:
+        """The id of a case under this name, if it is known."""
+        return {} if self.case_ids is None else {name: self.case_ids[case]}
 
     def _plain(self, label: int) -> int | str:
         return label if self.classes is None else self.name(label)
@@ -195,10 +212,12 @@ class Explanation:
         """A pandas frame, one row per case and precedent."""
         import pandas as pd
 
-        columns = ["case", "prediction", "rank", "index", "label", "score", "percentile", "cautions"]
+        own, theirs = self.case_ids is not None, self.ids is not None
+        columns = ["case", *["case_id"] * own, "prediction", "rank", "index", *["id"] * theirs, "label"]
         rows = [
             {
                 "case": self.number(case),
+                **self._own_id("case_id", case),
                 "prediction": self._plain(int(self.predictions[case])),
                 **asdict(p),
                 "label": self._plain(p.label),
@@ -207,7 +226,7 @@ class Explanation:
             for case in range(len(self))
             for p in self.precedents(case)
         ]
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=[*columns, "score", "percentile", "cautions"])
 
     def plot(self) -> "Figure":
         """The cases and their precedents side by side, as a matplotlib figure."""
@@ -222,7 +241,7 @@ class Explanation:
 
     def _heading(self) -> str:
         curvature = "" if self.curvature is None else f" ({self.curvature})"
-        of_cases = [f"case {self.number(i)}: {said}" for i in range(len(self)) for said in self._remarks(i)]
+        of_cases = [f"{self.called(i)}: {said}" for i in range(len(self)) for said in self._remarks(i)]
         return "\n".join(map(told, [f"precedents by {self.metric}{curvature}", *self.warnings, *of_cases]))
 
     def _strips(self) -> list[Strip]:
@@ -233,7 +252,17 @@ class Explanation:
         found = self.precedents(case)
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
-            title = "\n".join([f"#{p.index} {self._seen_name(p.label)}", score, *marked])
+            title = "\n".join([f"{_tag(p)} {self._seen_name(p.label)}", score, *marked])
             cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
-        asked = Cell(f"case {self.number(case)}\n{self._label(case)}", self._shown(case))
+        asked = Cell(f"{self.called(case)}\n{self._label(case)}", self._shown(case))
         return Strip(asked, cells, self.spread)
+
+
+def _tag(precedent: Precedent) -> str:
+    """What a person sees a precedent called: its id, or else its place in the training set."""
+    return f"#{precedent.index}" if precedent.id is None else shown_id(precedent.id)
+
+
+def _values(precedent: Precedent) -> dict[str, Any]:
+    """The values of a precedent by name, its id only where it has one."""
+    return {name: value for name, value in asdict(precedent).items() if name != "id" or value is not None}

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from precedents._version import __version__
+from precedents.adapters._subject import Subject
 from precedents.classifier.behaviour import Behaviour, behaviour, differences, tolerance
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
@@ -64,12 +65,13 @@ class Manifest:
     holdings: Mapping[str, Sequence[Item]]  # what questions read of the training set, by the name of its slot
     files: dict[str, dict[str, Any]]
     curvature: HessianKind | None  # the kind that was chosen, which the memory may have decided
+    ids: list[str | int] | None = None  # what the training instances are called
     version: str = __version__
     torch: str = str(torch.__version__)
     format: int = FORMAT
 
 
-def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> None:
+def save(relevance: Relevance, folder: Path, subject: Subject) -> None:
     """Keeps the fitted inverse, one vector to know the features by, and what of the training set is read."""
     _checked_place(folder, relevance.disk)
     workspace, inverse, vectors = relevance.workspace, relevance.inverse, relevance.vectors
@@ -79,7 +81,7 @@ def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> N
         known = {id(value): name for name, value in _known(relevance).items()}
         manifest = Manifest(
             metric=str(relevance.metric),
-            classes=None if classes is None else list(classes),
+            classes=None if subject.classes is None else list(subject.classes),
             model=workspace.classifier.fingerprint(),
             weights=_weights(workspace.classifier),
             inverse=_item(inverse, known, files),
@@ -87,6 +89,7 @@ def save(relevance: Relevance, folder: Path, classes: Sequence[str] | None) -> N
             holdings={each.slot.name: _items(each, known, files) for each in inverse.holdings(vectors)},
             files=files.known,
             curvature=workspace.cache.get(CURVATURE),
+            ids=None if subject.train.ids is None else list(subject.train.ids),
         )
         files.write(_marks(workspace.train) | _behaviour(relevance), TRAIN)
         workspace.train.unchanged(whole=True)
@@ -305,7 +308,8 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 def _checked_place(folder: Path, size: int) -> None:
     """Refuses to overwrite what is no saved explainer, and a disk without room."""
-    if folder.exists() and not (folder / MANIFEST).is_file() and not _is_empty(folder):
+    empty = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not (folder / MANIFEST).is_file() and not empty:
         raise InputError(f"{folder} is there and no saved explainer: it is not overwritten. Name a new folder.")
     there = next(parent for parent in folder.absolute().parents if parent.exists())
     free = disk_usage(there).free
@@ -314,10 +318,6 @@ def _checked_place(folder: Path, size: int) -> None:
             f"Saving to {folder} needs {readable(size)}, but the disk has {readable(free)} left. "
             "Name a folder on another disk."
         )
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _own(folder: Path) -> Callable[[Path], bool]:

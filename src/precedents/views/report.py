@@ -82,7 +82,7 @@ class Report:
     agreement: Mapping[str, Mapping[tuple[str, str], float]]  # by measure, by pair of metrics
     examples: Sequence[Example]
     label_agreement: Mapping[str, float]  # by metric
-    duplicates: Sequence[tuple[int, int]]  # a case and the training instance that equals it
+    duplicates: Sequence[tuple[str, str]]  # what a case and the training instance that equals it are called
     costs: Mapping[str, float]  # seconds by metric
     facts: Mapping[str, str]  # settings, versions, fingerprints
     command: str = ""  # that makes this page again
