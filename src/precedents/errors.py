@@ -16,7 +16,7 @@ PrecedentsError
     └── FormatError            it is no file of ours, of another version, or damaged
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -44,6 +44,17 @@ class InputError(PrecedentsError, ValueError):
     """The caller passed something unusable; the message says what to pass instead."""
 
 
+def nearest(name: str, known: Sequence[str]) -> str:
+    """The question whether the nearest of the known names is meant; empty if none is near.
+
+    >>> nearest("dgo", ["cat", "dog"])
+    " Did you mean 'dog'?"
+    """
+    lower = {each.lower(): each for each in known}
+    near = get_close_matches(clipped(name).lower(), lower, n=1)
+    return f" Did you mean {clipped(lower[near[0]])!r}?" if near else ""
+
+
 class UnknownNameError(InputError):
     """A name that is in no registry; the nearest known one is suggested."""
 
@@ -53,8 +64,7 @@ class UnknownNameError(InputError):
     @staticmethod
     def _hint(name: str, known: list[str]) -> str:
         """The nearest of the known names, and all of them."""
-        near = get_close_matches(clipped(name).lower(), known, n=1)
-        return (f" Did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(map(clipped, known))}."
+        return f"{nearest(name, known)} Known: {', '.join(map(clipped, known))}."
 
 
 class KeywordError(UnknownNameError, TypeError):

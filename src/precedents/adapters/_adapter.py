@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from precedents.adapters._columns import Columns
 from precedents.classifier.classifier import Vectorise
 from precedents.data.examples import Examples, Originals, as_batch
-from precedents.data.ids import Id, index_ids
+from precedents.data.ids import Id, ids_among, index_ids
 from precedents.data.inputs import Inputs, count
 from precedents.errors import InputError, UnknownNameError
 
@@ -78,7 +78,8 @@ class Adapter(ABC):
 
     def ids(self, x: Any, train: Examples) -> Sequence[Id] | None:  # noqa: ARG002
         """What the cases are called, where they come from a frame of pandas: by its index."""
-        return index_ids(x, unique=False)
+        row = getattr(x, "ndim", 2) == 1 and hasattr(x, "name")
+        return ids_among([x.name], unique=False) if row else index_ids(x, unique=False)
 
     def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
         """For each case what the model does not know of it, as "any word of it"; empty where it knows it.

@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from precedents.adapters._collator import Collator
-from precedents.adapters._columns import ID_COLUMNS, LABELS, Columns
+from precedents.adapters._columns import LABELS, Columns
 from precedents.data.examples import numbers
 from precedents.data.inputs import Inputs, stacked
-from precedents.errors import InputError
+from precedents.errors import InputError, nearest
 from precedents.runtime.guards import Guard
 from precedents.runtime.users_code import users
 
@@ -117,8 +117,9 @@ class Encoder:
         reason = "An instance with several labels cannot be explained: it has no one class. " if several else ""
         names = f", or names of classes: {', '.join(self.classes)}" if self.classes else ""
         advice = " Pass classes=[...], in the order of the model's outputs." if isinstance(value, str) else ""
+        near = nearest(value, list(self.classes)) if isinstance(value, str) else ""
         raise InputError(
-            f"The label of instance {i} is {value!r}. {reason}"
+            f"The label of instance {i} is {value!r}.{near} {reason}"
             f"Labels are class numbers 0, 1, ..., classes - 1{names}.{advice}"
         )
 
@@ -169,7 +170,7 @@ class Encoder:
 
     def inputs(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """The columns of a row that are neither its label nor its id."""
-        others = (*self.labels, *LABELS, *ID_COLUMNS, self.columns.id_column)
+        others = (*self.labels, *LABELS, self.columns.id_column)
         return tuple(name for name in row if name not in others)
 
     def parts(self, item: Any) -> Sequence[Any]:

@@ -48,7 +48,8 @@ class Items:
             called = index_ids(data)
             data = {str(name): list(data[name]) for name in data.columns}
         if isinstance(data, tuple) and len(data) == 2:
-            found = cls(*data, index_ids(data[0]) if hasattr(data[0], "iloc") else None)
+            column = hasattr(data[0], "iloc")
+            found = cls(_listed(data[0]), _listed(data[1]), index_ids(data[0]) if column else None)
         elif not isinstance(data, (str, bytes)) and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
             found = cls(data, None, index_ids(data) if hasattr(data, "iloc") else called)
         else:
@@ -86,7 +87,9 @@ class Items:
             return self.known_ids(None)
         found = self._column(column)
         if found is None:
-            raise InputError(f"ids names the column {column!r}, which not all instances of the {what} have.")
+            row = self.items([0])[0]
+            has = f": {', '.join(map(str, row))}" if isinstance(row, Mapping) else " no names"
+            raise InputError(f"ids names the column {column!r}, but the instances of the {what} have{has}.")
         return checked_ids(found, len(self), what)
 
     def known_ids(self, column: str | None, unique: bool = True) -> Sequence[Id] | None:
@@ -164,6 +167,11 @@ class GivenTexts:
             return text
         row = _case(self.encoder, item) if self.cases else _opened(self.encoder, self.rows, [i])[0][0]
         return self.encoder.encoded([row])[0]
+
+
+def _listed(values: Any) -> Any:
+    """A column of pandas as a list, which is counted from 0; all else as it is."""
+    return list(values) if hasattr(values, "iloc") and not is_frame(values) else values
 
 
 def _is_labelled(item: Any, encoder: Encoder) -> bool:

@@ -37,7 +37,7 @@ from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
 from precedents.data.watch import Watch, shared
-from precedents.errors import InputError
+from precedents.errors import InputError, nearest
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type
@@ -177,9 +177,10 @@ class ScikitLearn(Adapter):
             found = [places.get(label) if isinstance(label, Hashable) else None for label in given]
         if None in found:
             i = found.index(None)
+            near = nearest(given[i], list(map(str, self.labels))) if isinstance(given[i], str) else ""
             raise InputError(
-                f"The label of row {i} of the {what} is {given[i]!r}, which the model was not fitted on. "
-                f"Its classes are: {', '.join(map(repr, self.labels))}."
+                f"The label of row {i} of the {what} is {given[i]!r}, which the model was not fitted on."
+                f"{near} Its classes are: {', '.join(map(repr, self.labels))}."
             )
         return torch.tensor(found, dtype=torch.long)
 

@@ -128,8 +128,8 @@ class Audit:
 
     def called(self, kind: str, place: int) -> str:
         """What a person sees a "case" or an instance of "train" called: its id, or else its place."""
-        own = self.ids.get((kind, place))
-        return shown_id(own) if own is not None else f"#{place}" if kind == "train" else str(place)
+        own = self.ids.get((kind, place), place)
+        return shown_id(own) if kind == "train" else clipped(str(own))
 
     @property
     def _has_hessian(self) -> bool:

@@ -17,6 +17,8 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
         return collated_cases(x, like.together)  # type: ignore[arg-type]
     if isinstance(like, dict) and isinstance(x, Mapping) and set(like) <= set(x):
         x = {key: x[key] for key in like}  # a label may be among the rest
+    if hasattr(x, "iloc"):  # a frame of pandas, or a row of one
+        x = x.to_numpy()
     inputs = _typed(numbers(x, "What was passed as cases"), like)
     wanted, given = shapes(like), shapes(inputs)
     if given == wanted:

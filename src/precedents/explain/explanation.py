@@ -128,7 +128,7 @@ class Explanation:
 
     def called(self, case: int) -> str:
         """What a person sees the case at this place called: its id, or else its number."""
-        return f"case {self.number(case) if self.case_ids is None else shown_id(self.case_ids[case])}"
+        return f"case {self.number(case) if self.case_ids is None else clipped(str(self.case_ids[case]))}"
 
     def _seen_name(self, label: int) -> str:
         """The class's name as a person sees it."""
