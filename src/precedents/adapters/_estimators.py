@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from precedents.adapters._ensembles import calibrated, stacking, voting
 from precedents.errors import InputError
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -79,17 +78,18 @@ def module_of(estimator: Any) -> nn.Module:
             _check_likelihood(estimator)
             _check_fitted(estimator)
             return make(estimator).requires_grad_(requires_grad=True)
-    for kind, join in _ensembles().items():
-        if isinstance(estimator, kind) and hasattr(estimator, "classes_"):
-            return join(estimator, module_of).requires_grad_(requires_grad=True)
     raise _search(estimator) if hasattr(estimator, "refit") else refused(estimator)
 
 
-def _ensembles() -> dict[type, Callable[[Any, Callable[[Any], nn.Module]], nn.Module]]:
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.ensemble import StackingClassifier, VotingClassifier
-
-    return {VotingClassifier: voting, StackingClassifier: stacking, CalibratedClassifierCV: calibrated}
+def linear_of(estimator: Any) -> nn.Linear | None:
+    """The decision values of a linear classifier, whatever it was fitted by; none of any other."""
+    home = type(estimator).__module__.split(".")
+    if home[:2] not in (["sklearn", "linear_model"], ["sklearn", "svm"]) or not hasattr(estimator, "coef_"):
+        return None
+    if getattr(estimator, "kernel", "linear") != "linear" or not hasattr(estimator, "fit_intercept"):
+        return None
+    weight, bias = _affine(estimator)
+    return _linear(np.atleast_2d(weight), None if bias is None else np.atleast_1d(bias))
 
 
 def _search(search: Any) -> InputError:

@@ -30,8 +30,9 @@ from torch import Tensor, nn
 
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
-from precedents.adapters._estimators import module_of
+from precedents.adapters._ensembles import PartPlace
 from precedents.adapters._misplaced import misplaced
+from precedents.adapters._opened import opened, unwrapped
 from precedents.adapters._unknown import unknown
 from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
@@ -85,9 +86,10 @@ class ScikitLearn(Adapter):
         return "sklearn" in packages and not isinstance(model, nn.Module)
 
     def __init__(self, model: Any) -> None:
-        self.module = module_of(_opened(model)[1])
         self.model = deepcopy(model)  # so that the user's own may be fitted again
-        self.before_last, self.last = _opened(self.model)  # transformers in their order, and what decides
+        found = opened(self.model)
+        self.module, self.before_last = found.module, found.steps  # which are transformers in their order
+        self.last = unwrapped(self.model, PartPlace())[1]  # what decides
         self.labels: list[Any] = self.last.classes_.tolist()
         self.classes = [str(label) for label in self.labels]
         self.name = type(self.last).__name__
@@ -306,18 +308,6 @@ def _own(x: Any) -> Any:
 
 def _array(matrix: Any) -> "np.ndarray[Any, Any]":
     return matrix.toarray() if is_sparse(matrix) else np.asarray(matrix)
-
-
-def _opened(model: Any) -> tuple[list[Any], Any]:
-    """The transformers of a pipeline and the estimator that decides."""
-    from sklearn.pipeline import Pipeline
-
-    if hasattr(model, "best_estimator_"):
-        return _opened(model.best_estimator_)
-    if not isinstance(model, Pipeline):
-        return [], model
-    before, last = _opened(model.steps[-1][1])
-    return [*([model[:-1]] if len(model.steps) > 1 else []), *before], last
 
 
 def _names(given: Callable[[], Any]) -> list[str] | None:
