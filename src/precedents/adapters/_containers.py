@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from precedents.errors import InputError
+from precedents.seen import clipped
 
 
 class Container(Protocol):
@@ -43,7 +44,10 @@ class Frame:
     def __getitem__(self, i: int) -> dict[str, Any]:
         polars = hasattr(self.data, "row")
         values = self.data.row(i) if polars else [column.iat[i] for _, column in self.data.items()]
-        plain = (value.item() if isinstance(value, np.generic) else value for value in values)
+        plain = (
+            value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else value
+            for value in values
+        )
         return dict(zip(self.columns, plain, strict=True))
 
     @property
@@ -64,12 +68,31 @@ class Frame:
         """From a frame, a Series, dicts by column, or values in the order of the columns."""
         if isinstance(x, type(self.data)):
             self._check(list(x.columns))
-            return Frame(x[self.columns]), False
+            return Frame(self._dated(x[self.columns])), False
         records, single = self._records(x)
         for record in records:
             self._check(list(record))
         columns = {name: [record[name] for record in records] for name in self.columns}
-        return Frame(type(self.data)(columns)), single
+        return Frame(self._dated(type(self.data)(columns))), single
+
+    def _dated(self, frame: Any) -> Any:
+        """With dates where the training instances have dates, from texts or whatever says a date."""
+        if hasattr(frame, "row"):  # polars
+            return frame
+        import pandas as pd
+
+        frame = frame.copy()
+        for name, kind in self.data.dtypes.items():
+            if (kind.kind in "mM" or isinstance(kind, pd.PeriodDtype)) and frame[name].dtype != kind:
+                try:
+                    frame[name] = _as_dates(frame[name], kind)
+                except (ValueError, TypeError, OverflowError):
+                    said = clipped(repr(frame[name].iloc[0]))
+                    raise InputError(
+                        f"The column {name!r} holds dates ({kind}), but that of a case is {said}. Pass a date, "
+                        "as pandas.Timestamp('2024-02-29'), or a text that pandas.to_datetime reads."
+                    ) from None
+        return frame
 
     def _records(self, x: Any) -> tuple[list[Mapping[str, Any]], bool]:
         if isinstance(x, Mapping):
@@ -186,6 +209,21 @@ class Listed:
                 f"{type(self[0]).__name__}s. Pass one {type(self[0]).__name__} or a list of them."
             )
         return several, False
+
+
+def _as_dates(values: Any, kind: Any) -> Any:
+    """A column as dates of this kind: with its time zone, periods, or spans of time."""
+    import pandas as pd
+
+    if isinstance(kind, pd.PeriodDtype):
+        return pd.Series(pd.PeriodIndex(values.astype(str), freq=kind.freq))
+    if kind.kind == "m":
+        return pd.to_timedelta(values).astype(kind)
+    if isinstance(kind, pd.DatetimeTZDtype):
+        found = pd.to_datetime(values)
+        zoned = found.dt.tz_localize(kind.tz) if found.dt.tz is None else found.dt.tz_convert(kind.tz)
+        return zoned.astype(kind)
+    return pd.to_datetime(values).astype(kind)
 
 
 def rows_of(x: Any, what: str) -> Container:

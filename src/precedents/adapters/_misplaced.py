@@ -1,12 +1,15 @@
 """Rows on the wrong side of scikit-learn's transformers: a transformed matrix for texts, or the reverse."""
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
 
 from precedents.adapters._containers import is_frame, is_sparse
 from precedents.errors import InputError
+
+DATED = ("date", "time", "period", "dtype")  # words of errors about dates
 
 
 def misplaced(model: Any, last: Any, x: Any, what: str) -> InputError | None:
@@ -36,6 +39,31 @@ def misplaced(model: Any, last: Any, x: Any, what: str) -> InputError | None:
         f"The {name} begins with a {type(first).__name__}, which takes {takes}, but the {what} {verb} a matrix "
         f"of {shape[-1]} columns{after}. Pass the {takes}, or explain the last step alone: {own}."
     )
+
+
+def undated(title: str, x: Any, what: str, said: str) -> InputError | None:
+    """The error for dates that a model is given as they are; None without them, or if `said` is another."""
+    if not any(word in said.lower() for word in DATED):
+        return None
+    columns = [str(name) for name in x.columns if _are_dates(x[name])] if is_frame(x) else []
+    if not columns and _are_dates(x):
+        columns = ["..."]
+    if not columns:
+        return None
+    which = f"column {columns[0]!r} of the {what}" if is_frame(x) else what
+    return InputError(
+        f"The {which} holds dates, which the {title} cannot compute with. Make numbers of them in a pipeline "
+        "before it, as by FunctionTransformer(lambda dates: dates.apply(lambda column: column.dt.day_of_week))."
+    )
+
+
+def _are_dates(column: Any) -> bool:
+    """Whether a column or an array holds dates, periods or spans of time."""
+    kind = getattr(column, "dtype", None)
+    if getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("period", "Date", "Duration")):
+        return True
+    values = column if getattr(kind, "kind", "") == "O" and getattr(column, "ndim", 0) == 1 else ()
+    return len(values) > 0 and isinstance(next(iter(values)), date)
 
 
 def _are_texts(x: Any) -> bool:

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
 from precedents.adapters._ensembles import PartPlace
-from precedents.adapters._misplaced import misplaced
+from precedents.adapters._misplaced import misplaced, undated
 from precedents.adapters._opened import opened, unwrapped
 from precedents.adapters._unknown import unknown
 from precedents.data.examples import Chosen, Examples, Source
@@ -197,7 +197,8 @@ class ScikitLearn(Adapter):
             return {name(i): value for i, value in zip(row.indices.tolist(), row.data.tolist(), strict=True)}
         values = np.asarray(instance)
         name = _name(self.features if isinstance(instance, Tensor) else self.columns, len(values))
-        return {name(i): value for i, value in enumerate(values.tolist())}
+        plain = values.tolist() if values.dtype.kind not in "mM" else list(values)  # dates would be numbers
+        return {name(i): value for i, value in enumerate(plain)}
 
     def _ids_of(self, x: Any, what: str) -> Sequence[Id] | None:
         """What the instances of a set are called: by the column that was said, or by a frame's index."""
@@ -259,8 +260,9 @@ class ScikitLearn(Adapter):
             yield
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = shorten(str(error), 300) or type(error).__name__
-            told = f"The {self.title} cannot take the {what}: {said}"
-            raise misplaced(self.model, self.last, x, what) or InputError(told) from error
+            told = InputError(f"The {self.title} cannot take the {what}: {said}")
+            dates = undated(self.title, x, what, str(error))
+            raise misplaced(self.model, self.last, x, what) or dates or told from error
 
     def _check(self, source: Transformed, what: str) -> None:
         """The first rows have the features that they have alone, and the probabilities of `predict_proba`."""

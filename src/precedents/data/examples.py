@@ -243,7 +243,9 @@ def _in_memory(data: Any, labels: Any, what: str, names: Names | None) -> Exampl
         x, y = data[[name for name in data.columns if name != label]], data[label]
     else:
         x, y = form_of(data, labels, None, f"The {what}").parts(data, f"The {what}")
-    inputs = numbers(x.to_numpy() if _is_frame(x) else x, f"The input of the {what}")
+    if _is_frame(x):
+        x = _numeric(x, what)
+    inputs = numbers(x, f"The input of the {what}")
     counts = {shape[0] if shape else 0 for shape in shapes(inputs)}
     if len(counts) != 1:
         raise InputError(f"The inputs of the {what} have different lengths: {sorted(counts)}.")
@@ -301,6 +303,18 @@ def _not_empty(count: int, what: str) -> None:
 
 def _is_frame(data: Any) -> bool:
     return hasattr(data, "columns") and hasattr(data, "to_numpy")
+
+
+def _numeric(frame: Any, what: str) -> Any:
+    """The values of a frame; a column of texts or dates is named."""
+    kinds = zip(frame.columns, frame.dtypes, strict=True)
+    for name, kind in kinds:
+        if getattr(kind, "kind", "f") not in "biufc":
+            raise InputError(
+                f"The column {str(name)!r} of the {what} holds {kind}, and a torch.nn.Module computes with "
+                "numbers. Make numbers of it, as the days of a date, or leave it out."
+            )
+    return frame.to_numpy()
 
 
 def _has_frame(data: Any) -> bool:

@@ -102,6 +102,11 @@ def numbers(x: Any, what: str) -> Inputs:
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
+        if getattr(getattr(x, "dtype", None), "kind", "") in ("m", "M"):
+            raise InputError(
+                f"{what} holds dates, and a model computes with numbers. Make days of them: "
+                "(x - x.min()) / numpy.timedelta64(1, 'D')."
+            ) from None
         raise InputError(
             f"{what} is {a_type(x)}, which is no tensor and cannot become one. "
             "Convert it to tensors first, for example by a transform of the dataset."

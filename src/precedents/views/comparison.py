@@ -1,7 +1,8 @@
 """An instance beside the case: where two table rows are nearest and farthest, and which words texts share.
 
-Distances of numbers are in standard deviations (sd) of the training set's columns, so that columns compare;
-another category counts as one. A column that is constant in the training set makes any difference the farthest.
+Distances of numbers and dates are in standard deviations (sd) of the training set's columns, so that columns
+compare; another category counts as one. A column that is constant in the training set makes any difference the
+farthest.
 """
 
 import re
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precedents.seen import clipped
-from precedents.views.instance import Render, Shown, shown
+from precedents.views.instance import Render, Shown, days, shown, written
 
 if TYPE_CHECKING:
     from precedents.data.examples import Examples
@@ -72,9 +73,9 @@ def spreads(rows: Iterable[Shown]) -> dict[str, float]:
     values: list[float] = []
     for row in rows:
         for name, value in row.items() if isinstance(row, Mapping) else ():
-            if is_number(value):
+            if (number := measure(value)) is not None:
                 columns.append(places.setdefault(str(name), len(places)))
-                values.append(float(value))
+                values.append(number)
     return dict(zip(places, _deviations(columns, values), strict=True)) if values else {}
 
 
@@ -142,6 +143,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
+def measure(value: Any) -> float | None:
+    """A number, or the days of a date or a span of time, by which columns compare; none of anything else."""
+    return float(value) if is_number(value) else days(value)
+
+
 def _words(text: str) -> list[str]:
     return [word.casefold() for word in WORD.findall(text) if len(word) >= LONG]
 
@@ -151,15 +157,12 @@ def _seen(train: "Examples", places: Sequence[int], render: Render) -> list[Show
 
 
 def _column(name: str, value: Any, other: Any, spread: Mapping[str, float]) -> Column:
-    text, beside = _written(value), _written(other)
-    if is_number(value) and is_number(other) and spread.get(name, 0.0) > 0:
-        apart = (float(value) - float(other)) / spread[name]
+    text, beside = written(value, ".4g"), written(other, ".4g")
+    own, theirs = measure(value), measure(other)
+    if own is not None and theirs is not None and spread.get(name, 0.0) > 0:
+        apart = (own - theirs) / spread[name]
         return Column(name, text, apart, f"{apart:+.1f} sd" if abs(apart) >= SAME else "")
     if text == beside:
         return Column(name, text)
-    apart = inf if is_number(value) and is_number(other) else 1.0
+    apart = inf if own is not None and theirs is not None else 1.0
     return Column(name, text, apart, f"case: {beside}")
-
-
-def _written(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -6,6 +6,7 @@ Print, figures, notebooks and pages all show an instance by what `shown` gives; 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from io import BytesIO
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
@@ -24,6 +25,7 @@ Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
 Channels = Literal["first", "last"]
 CHANNELS: tuple[str, ...] = get_args(Channels)
+START, DAY = datetime(1970, 1, 1), timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,44 @@ def shrunk(picture: "np.ndarray[Any, Any]", most: int) -> "np.ndarray[Any, Any]"
     return mean
 
 
+def written(value: Any, digits: str = ".3g") -> str:
+    """A value of a table row as a text; a date without a time that says nothing.
+
+    >>> written(datetime(2024, 1, 4)), written(np.datetime64("2024-01-04T09:30"))
+    ('2024-01-04', '2024-01-04 09:30:00')
+    """
+    if isinstance(value, float):
+        return f"{value:{digits}}"
+    moment = _moment(value)
+    if isinstance(moment, datetime) and not hasattr(value, "start_time"):
+        return str(moment).removesuffix(" 00:00:00")
+    return str(moment) if isinstance(value, np.generic) and moment is not None else str(value)
+
+
+def days(value: Any) -> float | None:
+    """The days of a date since 1970, or of a span of time; none of anything else."""
+    moment = _moment(value)
+    if isinstance(moment, timedelta):
+        return moment / DAY
+    if isinstance(moment, datetime):
+        return (moment.replace(tzinfo=None) - (moment.utcoffset() or 0 * DAY) - START) / DAY
+    return None if moment is None else float((moment - START.date()).days)
+
+
+def _moment(value: Any) -> date | timedelta | None:
+    """A date, a date with a time, or a span of time, from what numpy and pandas have; none of all else."""
+    value = getattr(value, "start_time", value)  # of a Period
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    elif isinstance(value, np.timedelta64):
+        value = value.astype("timedelta64[us]").item()
+    known = isinstance(value, (date, timedelta)) and value == value
+    return value if known else None
+
+
 def lines(values: Mapping[str, Any], most: int = 12) -> list[str]:
     """A table row as lines `name value`; a long one ends with how many more there are."""
     kept = list(values.items())[:most]
     width = max((len(str(name)) for name, _ in kept), default=0)
-    text = [
-        f"{name!s:<{width}} {v:.3g}" if isinstance(v, float) else f"{name!s:<{width}} {v}" for name, v in kept
-    ]
+    text = [f"{name!s:<{width}} {written(value)}" for name, value in kept]
     return text if len(values) <= most else [*text, f"... {len(values) - most} more"]
