@@ -16,11 +16,10 @@ PrecedentsError
     └── FormatError            it is no file of ours, of another version, or damaged
 """
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable
 from typing import Any
 
-from precedents.seen import clipped, told
+from precedents.seen import clipped, nearest, told
 
 
 class PrecedentsError(Exception):
@@ -42,17 +41,6 @@ class PrecedentsError(Exception):
 
 class InputError(PrecedentsError, ValueError):
     """The caller passed something unusable; the message says what to pass instead."""
-
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """The question whether the nearest of the known names is meant; empty if none is near.
-
-    >>> nearest("dgo", ["cat", "dog"])
-    " Did you mean 'dog'?"
-    """
-    lower = {each.lower(): each for each in known}
-    near = get_close_matches(clipped(name).lower(), lower, n=1)
-    return f" Did you mean {clipped(lower[near[0]])!r}?" if near else ""
 
 
 class UnknownNameError(InputError):

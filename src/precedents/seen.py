@@ -6,6 +6,8 @@ it is shown.
 """
 
 import re
+from collections.abc import Sequence
+from difflib import get_close_matches
 
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
@@ -36,6 +38,17 @@ def clipped(text: str, width: int = NAME) -> str:
     whole = visible(" ".join(text[: 8 * width].split()))  # of a longer text, no more could be shown
     short = whole if len(whole) <= width else whole[: width - 3].rstrip() + "..."
     return short if len(text) <= 8 * width or short.endswith("...") else f"{short}..."
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """The question whether the nearest of the known names is meant; empty if none is near.
+
+    >>> nearest("dgo", ["cat", "dog"])
+    " Did you mean 'dog'?"
+    """
+    lower = {each.lower(): each for each in known}
+    near = get_close_matches(clipped(name).lower(), lower, n=1)
+    return f" Did you mean {clipped(lower[near[0]])!r}?" if near else ""
 
 
 def told(message: str) -> str:

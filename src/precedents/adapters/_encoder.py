@@ -16,9 +16,10 @@ from precedents.adapters._collator import Collator
 from precedents.adapters._columns import LABELS, Columns
 from precedents.data.examples import numbers
 from precedents.data.inputs import Inputs, stacked
-from precedents.errors import InputError, nearest
+from precedents.errors import InputError
 from precedents.runtime.guards import Guard
 from precedents.runtime.users_code import users
+from precedents.seen import nearest
 
 TOKENS, PIXELS, MASK = "input_ids", "pixel_values", "attention_mask"
 TEXT, PAIR = "text", "text_pair"  # what texts are called in rows, if nothing is said

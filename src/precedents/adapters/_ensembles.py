@@ -30,7 +30,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class PartPlace:
+class Whereabouts:
     """Where in a user's model a part of it is, and what comes before it, as one would type it."""
 
     part: str = "model"
@@ -139,7 +139,7 @@ class Temperature(nn.Module):
 CALIBRATIONS = {"sigmoid": Sigmoids, "temperature": Temperature}
 
 
-def voting(model: Any, opened: Opener, place: PartPlace) -> Opened:
+def voting(model: Any, opened: Opener, place: Whereabouts) -> Opened:
     """Of a soft vote."""
     if model.voting != "soft":
         raise instead(model, "It counts votes, which have no likelihood.", opened, place)
@@ -147,7 +147,7 @@ def voting(model: Any, opened: Opener, place: PartPlace) -> Opened:
     return Opened(steps, SoftVote(modules, model._weights_not_none), width)
 
 
-def stacking(model: Any, opened: Opener, place: PartPlace) -> Opened:
+def stacking(model: Any, opened: Opener, place: Whereabouts) -> Opened:
     """Of a stack on probabilities."""
     if set(model.stack_method_) != {"predict_proba"}:
         raise instead(model, "Not all of its models give probabilities to the last one.", opened, place)
@@ -163,7 +163,7 @@ def stacking(model: Any, opened: Opener, place: PartPlace) -> Opened:
     return Opened(steps, Stack(modules, last.module, rows), width)
 
 
-def calibrated(model: Any, opened: Opener, place: PartPlace) -> Opened:
+def calibrated(model: Any, opened: Opener, place: Whereabouts) -> Opened:
     """Of sigmoids or a temperature on decision values that a module has, or on its probabilities."""
     parts = []
     for each in model.calibrated_classifiers_:
@@ -220,7 +220,7 @@ def _one(steps: tuple[Any, ...]) -> Any:
     return "passthrough" if not steps else steps[0] if len(steps) == 1 else make_pipeline(*steps)
 
 
-def instead(model: Any, reason: str, opened: Opener, place: PartPlace) -> InputError:
+def instead(model: Any, reason: str, opened: Opener, place: Whereabouts) -> InputError:
     """The error that names the first part which can be explained, and what to type."""
     found = next((typed for typed, part in _named(model, place) if _can(part, opened)), None)
     advice = (
@@ -231,7 +231,7 @@ def instead(model: Any, reason: str, opened: Opener, place: PartPlace) -> InputE
     return InputError(f"The {type(model).__name__} cannot be explained by its precedents. {reason} {advice}")
 
 
-def _parts(model: Any, opened: Opener, place: PartPlace) -> list[Opened]:
+def _parts(model: Any, opened: Opener, place: Whereabouts) -> list[Opened]:
     for part in model.estimators_:
         if not _can(part, opened):
             last = part.steps[-1][1] if hasattr(part, "steps") else part
@@ -240,7 +240,7 @@ def _parts(model: Any, opened: Opener, place: PartPlace) -> list[Opened]:
     return [opened(part, place) for part in model.estimators_]
 
 
-def _named(model: Any, place: PartPlace) -> Iterator[tuple[str, Any]]:
+def _named(model: Any, place: Whereabouts) -> Iterator[tuple[str, Any]]:
     """The fitted parts, and what to type for each."""
     if hasattr(model, "calibrated_classifiers_"):
         frozen = [type(each.estimator).__name__ == "FrozenEstimator" for each in model.calibrated_classifiers_]

@@ -4,36 +4,36 @@ from typing import Any
 
 from torch import nn
 
-from precedents.adapters._ensembles import Opened, PartPlace, Probabilities, calibrated, stacking, voting
+from precedents.adapters._ensembles import Opened, Probabilities, Whereabouts, calibrated, stacking, voting
 from precedents.adapters._estimators import linear_of, module_of, refused
 
 
-def opened(model: Any, place: PartPlace | None = None, *, decisions: bool = False) -> Opened:
+def opened(model: Any, place: Whereabouts | None = None, *, decisions: bool = False) -> Opened:
     """What is done to a model's rows, and the module that decides; refuses what has none that is exact.
 
     `decisions` asks for what calibrations are given in place of logits: decision values, or probabilities.
     """
-    steps, last, here = unwrapped(model, PartPlace() if place is None else place)
+    steps, last, here = unwrapped(model, Whereabouts() if place is None else place)
     found = _decisions(last) if decisions else _module(last, here)
     return Opened((*steps, *found.steps), found.module.requires_grad_(requires_grad=True), found.width)
 
 
-def unwrapped(model: Any, place: PartPlace) -> tuple[tuple[Any, ...], Any, PartPlace]:
+def unwrapped(model: Any, place: Whereabouts) -> tuple[tuple[Any, ...], Any, Whereabouts]:
     """The transformers before the estimator that decides, that estimator, and where it is."""
     from sklearn.pipeline import Pipeline
 
     if hasattr(model, "best_estimator_"):
-        return unwrapped(model.best_estimator_, PartPlace(f"{place.part}.best_estimator_", place.before))
+        return unwrapped(model.best_estimator_, Whereabouts(f"{place.part}.best_estimator_", place.before))
     if type(model).__name__ == "FrozenEstimator":
-        return unwrapped(model.estimator, PartPlace(f"{place.part}.estimator", place.before))
+        return unwrapped(model.estimator, Whereabouts(f"{place.part}.estimator", place.before))
     if not isinstance(model, Pipeline):
         return (), model, place
     own = (f"{place.part}[:-1]",) if len(model.steps) > 1 else ()
-    before, last, here = unwrapped(model.steps[-1][1], PartPlace(f"{place.part}[-1]", (*place.before, *own)))
+    before, last, here = unwrapped(model.steps[-1][1], Whereabouts(f"{place.part}[-1]", (*place.before, *own)))
     return (*([model[:-1]] if own else []), *before), last, here
 
 
-def _module(estimator: Any, place: PartPlace) -> Opened:
+def _module(estimator: Any, place: Whereabouts) -> Opened:
     """Of an ensemble, or of an estimator by itself."""
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.ensemble import StackingClassifier, VotingClassifier
@@ -48,7 +48,7 @@ def _module(estimator: Any, place: PartPlace) -> Opened:
 def _decisions(estimator: Any) -> Opened:
     """Decision values if the estimator has them and is linear; else, if it has none, its probabilities."""
     if not hasattr(estimator, "decision_function"):
-        found = _module(estimator, PartPlace())
+        found = _module(estimator, Whereabouts())
         return Opened(found.steps, Probabilities(found.module), found.width)
     linear: nn.Module | None = linear_of(estimator)
     if linear is None:

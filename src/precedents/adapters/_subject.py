@@ -74,9 +74,7 @@ class Subject:
                 f"The model is a Classifier, which was made already, so that {' and '.join(given)} would do "
                 f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
             )
-        names = _checked_names(adapter.classes if classes is None else classes, model)
-        if names is None and train.classes is not None and len(train.classes) == model.classes:
-            names = list(train.classes)
+        names = _checked_names(adapter.classes if classes is None else classes, model, train.classes)
         shown = render or adapter.render
         if isinstance(model.sample, Collated):
             shown = ItemView(shown)
@@ -195,10 +193,13 @@ def brought(adapter: Adapter, what: str, argument: str) -> Any:
     return found
 
 
-def _checked_names(classes: Any, model: Classifier) -> list[str] | None:
-    """The names of the classes as texts, from whatever holds one for each output of the model."""
+def _checked_names(classes: Any, model: Classifier, known: Sequence[str] | None) -> list[str] | None:
+    """The names of the classes as texts, from whatever holds one for each output of the model.
+
+    Nothing said, they are those that are `known` of the training set, if there are as many.
+    """
     if classes is None:
-        return None
+        return None if known is None or len(known) != model.classes else list(known)
     if isinstance(classes, (bytes, Set)) or not isinstance(classes, Iterable):
         raise InputError(
             f"classes is {a_type(classes)}. Pass the names of the {model.classes} classes in their order: a "

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
-from precedents.adapters._ensembles import PartPlace
+from precedents.adapters._ensembles import Whereabouts
 from precedents.adapters._misplaced import misplaced, undated
 from precedents.adapters._opened import opened, unwrapped
 from precedents.adapters._unknown import unknown
@@ -38,11 +38,11 @@ from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
 from precedents.data.watch import Watch, shared
-from precedents.errors import InputError, nearest
+from precedents.errors import InputError
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type
-from precedents.seen import clipped
+from precedents.seen import clipped, nearest
 
 SAME = 1e-6  # how far probabilities may be from those of predict_proba,
 SINGLE = 1e-3  # and where it computes in float32
@@ -89,7 +89,7 @@ class ScikitLearn(Adapter):
         self.model = deepcopy(model)  # so that the user's own may be fitted again
         found = opened(self.model)
         self.module, self.before_last = found.module, found.steps  # which are transformers in their order
-        self.last = unwrapped(self.model, PartPlace())[1]  # what decides
+        self.last = unwrapped(self.model, Whereabouts())[1]  # what decides
         self.labels: list[Any] = self.last.classes_.tolist()
         self.classes = [str(label) for label in self.labels]
         self.name = type(self.last).__name__
