@@ -52,13 +52,14 @@ class Subject:
 
         What is not said (hidden layers, vectors, classes, how an instance is shown), the adapter says.
         """
+        given = {name: value for name, value in told.items() if value is not None}
         adapter = adapter_of(model)
         if columns is not None or classes is not None:
             adapter.told(columns or Columns(), classes)
         data = brought(adapter, "training set", "train") if train is None else train
         train = adapter.examples(data, "training set")
-        refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
-        given = {name: value for name, value in told.items() if value is not None}
+        if not Told.__optional_keys__ >= told.keys():
+            refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         if render is not None and not callable(render):
             raise InputError(f"render is {a_type(render)}. Pass a function of an instance, as pr.images().")
         if not isinstance(model, Classifier):
