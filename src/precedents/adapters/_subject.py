@@ -63,7 +63,7 @@ class Subject:
         if render is not None and not callable(render):
             raise InputError(f"render is {a_type(render)}. Pass a function of an instance, as pr.images().")
         if not isinstance(model, Classifier):
-            known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise}
+            known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise, "output": adapter.output}
             if "loss" not in given:
                 known["loss"] = adapter.loss
             model = Classifier.of(adapter.module, train, **{**known, **given})  # type: ignore[arg-type]

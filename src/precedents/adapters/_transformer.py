@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from precedents.adapters._peft import base_of, is_tuned, tuned
 from precedents.classifier.clone import sharing_clone
 from precedents.classifier.construction import mixes_precisions
-from precedents.classifier.precision import widened
 from precedents.classifier.outputs import Outputs
+from precedents.classifier.precision import widened
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
 

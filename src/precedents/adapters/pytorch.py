@@ -12,7 +12,7 @@ from precedents.classifier.classifier import Classifier
 class PyTorch(Adapter):
     """A module is taken as it is; its outputs, hidden layers and loss are found out by running it."""
 
-    before = ("scikit_learn",)  # most models are modules, and none of scikit-learn's is
+    before = ("scikit_learn", "skorch")  # most models are modules, and none of theirs is
     reads = ("labels",)
 
     @classmethod

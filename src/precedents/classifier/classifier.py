@@ -285,6 +285,8 @@ class Classifier:
             loss=self.loss if loss is None else loss,
             output=self.outputs.place,
         )
+        if made.outputs.single == self.outputs.single:  # what an output means is not seen in its shape
+            made = replace(made, outputs=replace(made.outputs, form=self.outputs.form))
         return made.with_taps(self)
 
     def with_taps(self, other: "Classifier") -> "Classifier":

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
@@ -173,14 +173,16 @@ def refuse_programs(model: Any) -> None:
     for home, made in PROGRAMS.items():
         if any(each.startswith(home) for each in homes):
             raise InputError(
-                f"The model is {made}: its layers cannot be seen. Pass the nn.Module that it was made from; the "
-                "weights of the one here go into it by module.load_state_dict(model.state_dict())."
+                f"The model is {made}: its layers cannot be seen. Pass the nn.Module that it was made from; "
+                "the weights of the one here go into it by module.load_state_dict(model.state_dict())."
             )
 
 
 def _copied(module: nn.Module, budget: Budget) -> nn.Module:
     """A copy in eval mode, which the budget has room for and knows of."""
     size = tensor_bytes(module)
+    if size >= COUNTED and mixes_precisions(module):  # whose numbers become as wide as the widest
+        size = _widened_bytes(module)
     if size < COUNTED:
         return _copy(module).eval()
     budget.required(size, "A copy of the model", "Allow more memory.")
@@ -192,6 +194,11 @@ def _copied(module: nn.Module, budget: Budget) -> nn.Module:
 def tensor_bytes(module: nn.Module) -> int:
     """How many bytes the parameters and buffers of a module take."""
     return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
+
+
+def _widened_bytes(module: nn.Module) -> int:
+    tensors = [*module.parameters(), *module.buffers()]
+    return sum(each.numel() for each in tensors) * max(4, *(each.element_size() for each in tensors))
 
 
 def _names(hidden: Any) -> Sequence[str]:
@@ -253,7 +260,6 @@ def mixes_precisions(module: nn.Module) -> bool:
     return any(speaks_of_half(kind) for kind in {type(part) for part in module.modules()})
 
 
-@cache
 def speaks_of_half(kind: type) -> bool:
     """Whether a method of a user's own class names half precision, or autocast."""
     own = (each for each in kind.__mro__ if each.__module__.partition(".")[0] not in CAREFUL)

@@ -5,7 +5,6 @@ rows of one matrix. So parameters and buffers are widened, with the same values;
 precision is widened as well, and autocast does nothing: `x.half()`, `torch.zeros(3, dtype=torch.float16)`.
 """
 
-from collections.abc import Callable
 from inspect import Signature, signature
 from threading import local
 from typing import Any
@@ -30,7 +29,7 @@ class AtLeast(TorchFunctionMode):
         self.precision = precision
         self.lower = lower_than(precision)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG002
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The function with other types; autocast that was switched on within is switched off."""
         for device in DEVICES:
             if torch.is_autocast_enabled(device):

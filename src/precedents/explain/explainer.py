@@ -101,6 +101,11 @@ class Explainer:
         image: str | None = None,
         labels: Any = None,
     ) -> None:
+        if not isinstance(metric, (str, Metric)):
+            raise InputError(
+                f"metric is {a_type(metric)}. Pass a name, as 'cos_grad', or a Metric. Labels of the training "
+                "set go with its inputs: Explainer(model, (X, y))."
+            )
         self.subject = Subject.of(
             model,
             train,
