@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+NOT_BROUGHT = "only a Trainer brings one along, or a module of Lightning that was trained or has loaders"
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """What is explained and judged. Make one with `Subject.of`."""
@@ -58,6 +61,8 @@ class Subject:
             adapter.told(columns or Columns(), classes)
         data = brought(adapter, "training set", "train") if train is None else train
         train = adapter.examples(data, "training set")
+        if adapter.test is None and hasattr(data, "train_dataloader"):
+            adapter.test = data  # of which the test set may be asked for
         if not Told.__optional_keys__ >= told.keys():
             refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         if render is not None and not callable(render):
@@ -87,7 +92,8 @@ class Subject:
         """The user's test set, or what the model brings; one without a collate_fn has the training set's."""
         data = brought(self.adapter, "test set", "test") if data is None else data
         collation = collation_of(self.train)
-        if collation is not None and not isinstance(data, (Examples, DataLoader)):
+        loads = isinstance(data, (Examples, DataLoader)) or hasattr(data, "train_dataloader")
+        if collation is not None and not loads:
             place = collation.form.label
             data = Examples.of(data, "test set", labels=place, collate_fn=collation.function)
         test = self.adapter.examples(data, "test set")
@@ -181,7 +187,7 @@ def brought(adapter: Adapter, what: str, argument: str) -> Any:
     if found is None:
         trainer = getattr(adapter, "brought", None) is not None
         own = {"train": "train_dataset", "test": "eval_dataset"}[argument]
-        reason = f"the Trainer has no {own}" if trainer else "only a Trainer of transformers brings one along"
+        reason = f"the Trainer has no {own}" if trainer else NOT_BROUGHT
         raise InputError(f"There is no {what}, and {reason}. Pass it: {argument}=...")
     return found
 

@@ -19,6 +19,7 @@ from precedents.adapters._peft import base_of, refuse_quantised, title
 from precedents.adapters._trainer import Brought
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters, refuse_padding
 from precedents.classifier.construction import unwrapped
+from precedents.data.datamodules import loader_of
 from precedents.data.examples import Batch, Examples, Originals
 from precedents.data.inputs import Inputs, bare, count, shapes
 from precedents.errors import InputError
@@ -106,6 +107,8 @@ class HuggingFace(Adapter):
             self.encoder = getattr(data.source, "encoder", self.encoder)
             return data
         encoder = self.encoder
+        if hasattr(data, "train_dataloader"):
+            data = loader_of(data, what)
         if isinstance(data, DataLoader):
             encoder, data = replace(encoder, collator=collator_of(data.collate_fn)), dataset_of(data, what)
         apart = None if isinstance(self.where.labels, str) else self.where.labels

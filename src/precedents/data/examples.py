@@ -20,6 +20,7 @@ from torch.utils.data import (
 from precedents.data.batch import Batch, RaggedBatch
 from precedents.data.collated import collated_set, collates
 from precedents.data.collated_cases import collated_cases
+from precedents.data.datamodules import in_order, loader_of
 from precedents.data.inputs import (
     Collated,
     Inputs,
@@ -100,10 +101,13 @@ class Examples:
         are: a key of the items or a column, a position in them (-1 for the last part), an attribute of the
         dataset, which is then not read before it is needed, or the class numbers themselves.
 
-        `collate_fn` makes batches of items, which may differ in shape; a loader's own is used as it is.
+        `collate_fn` makes batches of items, which may differ in shape; a loader's own is used as it is. Of a
+        LightningDataModule, the loader for training or for tests is read, in the order of its data set.
         """
         if isinstance(data, Examples):
             return data
+        if hasattr(data, "train_dataloader"):
+            data = in_order(loader_of(data, what))
         own = getattr(data, "collate_fn", None) if collate_fn is None else collate_fn
         if own is not None and collates(data, own):
             return cls(*collated_set(data, own, labels, what))
