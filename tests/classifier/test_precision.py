@@ -170,3 +170,16 @@ def test_a_transformer_in_half_precision_has_the_scores_of_its_copy_in_float32(n
     wanted = pr.Explainer(deepcopy(model).float(), rows).scores(rows[:2])
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)
     assert {p.dtype for p in model.parameters()} == {dtype}
+
+
+def test_a_prediction_that_half_precision_could_turn_says_so() -> None:
+    words = "in bfloat16 and computed with in float32"
+    model = seeded(lambda: nn.Linear(5, 2, bias=False))
+    with torch.no_grad():
+        model.weight[1] = model.weight[0] * torch.tensor([1, 1, 1, 1, -1])
+    near, far = torch.tensor([3.0, 1.0, 2.0, 1.0, 1e-4]), torch.tensor([0.0, 0.0, 0.0, 0.0, 2.0])
+    whole, narrow = (pr.Explainer(each, (X, Y % 2)) for each in (model, deepcopy(model).bfloat16()))
+    explanation = narrow.explain(torch.stack([near, far]), k=1)
+    assert [any(words in each for each in own) for own in explanation.remarks] == [True, False]
+    assert words in str(explanation)
+    assert words not in str(whole.explain(near, k=1))

@@ -86,6 +86,7 @@ class Construction:
             outputs=look.outputs,
             activations=look.numbers,
             input_bytes=look.input_bytes,
+            narrow=next((p.dtype for p in module.parameters() if p.dtype in HALF), None),
             written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
         if isinstance(sample, Collated):
@@ -174,7 +175,7 @@ def refuse_programs(model: Any) -> None:
         if any(each.startswith(home) for each in homes):
             raise InputError(
                 f"The model is {made}: its layers cannot be seen. Pass the nn.Module that it was made from; "
-                "the weights of the one here go into it by module.load_state_dict(model.state_dict())."
+                "module.load_state_dict(...) gives it the weights that are here, in the state_dict."
             )
 
 

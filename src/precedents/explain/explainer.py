@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from precedents.adapters._columns import Columns
@@ -28,6 +29,7 @@ from precedents.explain.cautions import (
     are_hubs,
     are_outlying,
     equal,
+    rounded,
 )
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
@@ -201,6 +203,11 @@ class Explainer:
         """For each case what speaks against all of its precedents, with what was found of the scores."""
         known = self.subject.adapter.unknown(x, self.subject.train, inputs)
         said = [[f"Caution: the model does not know {each}."] if each else [] for each in known]
+        model = self.subject.classifier
+        if model.narrow is not None:
+            with torch.no_grad():
+                told = rounded(model.logits(inputs), model.narrow)
+            said = [[*first, *more] for first, more in zip(said, told, strict=True)]
         return [[*first, *more] for first, more in zip(said, found, strict=True)]
 
     def _warnings(self) -> list[str]:
