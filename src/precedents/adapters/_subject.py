@@ -60,9 +60,9 @@ class Subject:
         if columns is not None or classes is not None:
             adapter.told(columns or Columns(), classes)
         data = brought(adapter, "training set", "train") if train is None else train
-        train = adapter.examples(data, "training set")
         if adapter.test is None and hasattr(data, "train_dataloader"):
             adapter.test = data  # of which the test set may be asked for
+        train = adapter.examples(data, "training set")
         if not Told.__optional_keys__ >= told.keys():
             refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         if render is not None and not callable(render):
@@ -73,10 +73,7 @@ class Subject:
                 known["loss"] = adapter.loss
             model = Classifier.of(adapter.module, train, **{**known, **given})  # type: ignore[arg-type]
         elif given:
-            raise InputError(
-                f"The model is a Classifier, which was made already, so that {' and '.join(given)} would do "
-                f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
-            )
+            raise _too_late(given)
         names = _checked_names(adapter.classes if classes is None else classes, model)
         shown = render or adapter.render
         if isinstance(model.sample, Collated):
@@ -163,6 +160,14 @@ class Subject:
     def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
         """The subject with another classifier, and with another training set if that is given."""
         return replace(self, classifier=classifier, train=self.train if train is None else train)
+
+
+def _too_late(given: Iterable[str]) -> InputError:
+    """The error for what is said beside a Classifier."""
+    return InputError(
+        f"The model is a Classifier, which was made already, so that {' and '.join(given)} would do "
+        f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
+    )
 
 
 def _is_one(labels: Any) -> bool:
