@@ -135,6 +135,18 @@ def test_a_pipeline_that_ends_in_a_net_explains_rows_as_they_are_given() -> None
     assert "a " in str(explainer.explain(frame[:1], k=1))
 
 
+def test_a_class_that_cannot_be_pickled_is_explained_and_a_net_may_be_fitted_again() -> None:
+    class Local(Probabilities):
+        """As in a notebook's cell."""
+
+    net = fitted(Local)
+    pipeline = make_pipeline(StandardScaler(), net).fit(X, Y)
+    explainers = pr.Explainer(net, (X, Y)), pr.Explainer(pipeline, (X, Y))
+    before = [each.scores(X[0]) for each in explainers]
+    net.fit(X, 2 - Y)
+    assert all(torch.equal(each.scores(X[0]), own) for each, own in zip(explainers, before, strict=True))
+
+
 class Columns(nn.Module):
     """Takes columns by name, as skorch feeds a frame."""
 

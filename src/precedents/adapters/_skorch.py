@@ -1,7 +1,7 @@
 """What a classifier of skorch is made of: its module, its loss, and the names of its classes."""
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -127,8 +127,9 @@ class Net:
 
     def _probabilities(self, module: nn.Module, inputs: Inputs) -> Tensor | None:
         """Of predict_proba, by a copy of the net around this module; none if that takes other data."""
-        other = copy(self.net)
-        other.__dict__ |= {"module_": module, "criterion_": deepcopy(self.net.criterion_)}
+        other = object.__new__(type(self.net))  # whose own copies are by pickle, which not every class has
+        own = {"module_": module, "criterion_": deepcopy(self.net.criterion_)}
+        other.__dict__ |= {**vars(self.net), **own}
         try:
             return torch.as_tensor(np.asarray(other.predict_proba(placed(module, inputs)))).double()
         except Exception:

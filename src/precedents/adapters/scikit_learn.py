@@ -85,7 +85,8 @@ class ScikitLearn(Adapter):
         last = _opened(model)[1]
         self.net = Net(last) if is_net(last) else None
         self.module = module_of(last) if self.net is None else self.net.module
-        self.model = deepcopy(model)  # so that the user's own may be fitted again
+        kept = {} if self.net is None else {id(last): last}  # whose module will be copied
+        self.model = deepcopy(model, kept)  # so that the user's own may be fitted again
         self.before_last, self.last = _opened(self.model)  # transformers in their order, and what decides
         self.labels: list[Any] = [] if self.net else self.last.classes_.tolist()
         self.classes = self.net.names if self.net else [str(label) for label in self.labels]

@@ -55,8 +55,8 @@ SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 class Explainer:
     """Explains predictions of a model by instances of its training set.
 
-    model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn, a model, a
-        pipeline or a Trainer of Hugging Face, or a Classifier.
+    model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn or skorch, a
+        model, a pipeline or a Trainer of Hugging Face, a module or a Trainer of Lightning, or a Classifier.
     train: its training set, as `Examples.of` or the model's own library takes it; a Trainer brings its own.
     metric: one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
     hidden: the modules whose outputs are the hidden layers; found out without it.
