@@ -311,7 +311,7 @@ def test_images_of_a_trainer_are_shown_as_they_were(made) -> None:
 def test_what_a_trainer_lacks_is_named(made, tokenized, bert, tokenizer) -> None:
     with pytest.raises(pr.InputError, match=r"the Trainer has no train_dataset. Pass it: train="):
         pr.Explainer(made(train_dataset=None))
-    with pytest.raises(pr.InputError, match="only a Trainer of transformers brings one"):
+    with pytest.raises(pr.InputError, match="only a Trainer brings one along"):
         pr.Explainer((bert, tokenizer))
     stream = made(train_dataset=tokenized.to_iterable_dataset(), options={"max_steps": 1})
     with pytest.raises(pr.InputError, match=r"an IterableDataset, whose.*Dataset.from_list\(list\(data\)\)"):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from precedents.adapters._columns import Columns
 from precedents.classifier.classifier import Vectorise
+from precedents.classifier.outputs import Place
 from precedents.data.examples import Examples, Originals, as_batch
 from precedents.data.ids import Id, ids_among, index_ids
 from precedents.data.inputs import Inputs, count
@@ -39,6 +40,7 @@ class Adapter(ABC):
     train: Any = None  # the training set, if the model brings it with it,
     test: Any = None  # a test set,
     loss: Any = None  # and what it was trained with; cross entropy without it
+    output: Place | None = None  # where the logits are in what the module returns, if that is known
     where: Columns = Columns()  # what the user said of columns
 
     @classmethod

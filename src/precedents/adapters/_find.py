@@ -6,6 +6,7 @@ from typing import Any
 
 from precedents import adapters
 from precedents.adapters._adapter import Adapter
+from precedents.classifier.construction import refuse_programs, unwrapped
 from precedents.errors import InputError
 from precedents.registry import Registry
 from precedents.runtime.wording import a_type
@@ -14,10 +15,12 @@ ADAPTERS: Registry[type[Adapter]] = Registry("adapter", adapters)
 
 
 def adapter_of(model: Any) -> Adapter:
-    """The model as its adapter reads it; a model that none accepts is refused with what could be passed."""
+    """The model, without wrappers for speed, as its adapter reads it; refuses what none accepts."""
+    model = unwrapped(model)
     for kind in in_order():
         if kind.accepts(model):
             return kind(model)
+    refuse_programs(model)
     others = "".join(
         f", or a model of {name.replace('_', ' ')}" for name in ADAPTERS.names() if name != "pytorch"
     )

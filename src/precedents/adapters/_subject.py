@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+NOT_BROUGHT = "only a Trainer brings one along, or a module of Lightning that was trained or has loaders"
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """What is explained and judged. Make one with `Subject.of`."""
@@ -53,27 +56,27 @@ class Subject:
 
         What is not said (hidden layers, vectors, classes, how an instance is shown), the adapter says.
         """
+        given = {name: value for name, value in told.items() if value is not None}
         adapter = adapter_of(model)
         if columns is not None or classes is not None:
             adapter.told(columns or Columns(), classes)
         data = brought(adapter, "training set", "train") if train is None else train
+        if adapter.test is None and hasattr(data, "train_dataloader"):
+            adapter.test = data  # of which the test set may be asked for
         train = adapter.examples(data, "training set")
         if columns is not None:
             train = columns.named(train)
-        refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
-        given = {name: value for name, value in told.items() if value is not None}
+        if not Told.__optional_keys__ >= told.keys():
+            refuse_keywords("Subject.of", told, sorted(Told.__optional_keys__))
         if render is not None and not callable(render):
             raise InputError(f"render is {a_type(render)}. Pass a function of an instance, as pr.images().")
         if not isinstance(model, Classifier):
-            known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise}
+            known = {"hidden": adapter.hidden, "vectorise": adapter.vectorise, "output": adapter.output}
             if "loss" not in given:
                 known["loss"] = adapter.loss
             model = Classifier.of(adapter.module, train, **{**known, **given})  # type: ignore[arg-type]
         elif given:
-            raise InputError(
-                f"The model is a Classifier, which was made already, so that {' and '.join(given)} would do "
-                f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
-            )
+            raise _too_late(given)
         names = _checked_names(adapter.classes if classes is None else classes, model, train.classes)
         shown = render or adapter.render
         if isinstance(model.sample, Collated):
@@ -89,7 +92,8 @@ class Subject:
         """The user's test set, or what the model brings; one without a collate_fn has the training set's."""
         data = brought(self.adapter, "test set", "test") if data is None else data
         collation = collation_of(self.train)
-        if collation is not None and not isinstance(data, (Examples, DataLoader)):
+        loads = isinstance(data, (Examples, DataLoader)) or hasattr(data, "train_dataloader")
+        if collation is not None and not loads:
             place = collation.form.label
             data = Examples.of(data, "test set", labels=place, collate_fn=collation.function)
         test = self.adapter.examples(data, "test set")
@@ -166,6 +170,14 @@ class Subject:
         return replace(self, classifier=classifier, train=self.train if train is None else train)
 
 
+def _too_late(given: Iterable[str]) -> InputError:
+    """The error for what is said beside a Classifier."""
+    return InputError(
+        f"The model is a Classifier, which was made already, so that {' and '.join(given)} would do "
+        f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
+    )
+
+
 def _is_one(labels: Any) -> bool:
     """Whether it is a label by itself: a number, a name, or what holds just one number."""
     return isinstance(labels, str) or getattr(labels, "ndim", 1) == 0 or not isinstance(labels, Iterable)
@@ -188,7 +200,7 @@ def brought(adapter: Adapter, what: str, argument: str) -> Any:
     if found is None:
         trainer = getattr(adapter, "brought", None) is not None
         own = {"train": "train_dataset", "test": "eval_dataset"}[argument]
-        reason = f"the Trainer has no {own}" if trainer else "only a Trainer of transformers brings one along"
+        reason = f"the Trainer has no {own}" if trainer else NOT_BROUGHT
         raise InputError(f"There is no {what}, and {reason}. Pass it: {argument}=...")
     return found
 

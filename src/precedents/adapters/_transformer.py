@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from precedents.adapters._peft import base_of, is_tuned, tuned
 from precedents.classifier.clone import sharing_clone
-from precedents.classifier.construction import HALF
+from precedents.classifier.construction import mixes_precisions
 from precedents.classifier.outputs import Outputs
+from precedents.classifier.precision import widened
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
 
@@ -108,8 +109,7 @@ def _vector(state: Tensor, mask: Tensor | None) -> Tensor:
 
 def runnable(module: nn.Module) -> nn.Module:
     """A clone in eval mode to try something on; a copy in float32 of one in half precision."""
-    half = any(parameter.dtype in HALF for parameter in module.parameters())
-    return (deepcopy(module).float() if half else sharing_clone(module)).eval()
+    return (widened(deepcopy(module)) if mixes_precisions(module) else sharing_clone(module)).eval()
 
 
 @torch.no_grad()

@@ -18,6 +18,8 @@ from precedents.adapters._items import Items, asked, cases, examples, is_row, le
 from precedents.adapters._peft import base_of, refuse_quantised, title
 from precedents.adapters._trainer import Brought
 from precedents.adapters._transformer import HIDDEN, Transformer, parameters, refuse_padding
+from precedents.classifier.construction import unwrapped
+from precedents.data.datamodules import loader_of
 from precedents.data.examples import Batch, Examples, Originals
 from precedents.data.ids import Id, ids_among
 from precedents.data.inputs import Inputs, bare, count, shapes
@@ -106,6 +108,8 @@ class HuggingFace(Adapter):
             self.encoder = getattr(data.source, "encoder", self.encoder)
             return data
         encoder = self.encoder
+        if hasattr(data, "train_dataloader"):
+            data = loader_of(data, what)
         if isinstance(data, DataLoader):
             encoder, data = replace(encoder, collator=collator_of(data.collate_fn)), dataset_of(data, what)
         apart = None if isinstance(self.where.labels, str) else self.where.labels
@@ -180,7 +184,7 @@ def _unpacked(model: Any) -> tuple[Any, Any, Any] | None:
     network, tool = model if isinstance(model, tuple) and len(model) == 2 else (model, None)
     if isinstance(model, _type("pipelines.base", "Pipeline")):
         network, tool = model.model, model  # which has the tools as a processor has them
-    network = getattr(network, "_orig_mod", network)  # a compiled model is read as the one it came from
+    network = unwrapped(network)
     inside = base_of(network) if hasattr(network, "peft_config") else network
     tokenizer = getattr(tool, "tokenizer", tool if hasattr(tool, "all_special_ids") else None)
     processor = getattr(tool, "image_processor", tool if hasattr(tool, "preprocess") else None)

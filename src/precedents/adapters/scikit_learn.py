@@ -33,6 +33,7 @@ from precedents.adapters._containers import Container, Frame, Matrix, is_frame, 
 from precedents.adapters._ensembles import Whereabouts
 from precedents.adapters._misplaced import misplaced, undated
 from precedents.adapters._opened import opened, unwrapped
+from precedents.adapters._skorch import Net, is_net
 from precedents.adapters._unknown import unknown
 from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
@@ -86,15 +87,28 @@ class ScikitLearn(Adapter):
         return "sklearn" in packages and not isinstance(model, nn.Module)
 
     def __init__(self, model: Any) -> None:
-        self.model = deepcopy(model)  # so that the user's own may be fitted again
-        found = opened(self.model)
-        self.module, self.before_last = found.module, found.steps  # which are transformers in their order
-        self.last = unwrapped(self.model, Whereabouts())[1]  # what decides
-        self.labels: list[Any] = self.last.classes_.tolist()
-        self.classes = [str(label) for label in self.labels]
+        last = unwrapped(model, Whereabouts())[1]  # what decides
+        self.net = Net(last) if is_net(last) else None
+        kept = {} if self.net is None else {id(last): last}  # whose module will be copied
+        self.model = deepcopy(model, kept)  # so that the user's own may be fitted again
+        if self.net is None:
+            found = opened(self.model)
+            self.module, self.before_last = found.module, found.steps  # which are transformers in their order
+        else:
+            self.module, self.before_last = self.net.module, unwrapped(self.model, Whereabouts())[0]
+        self.last = unwrapped(self.model, Whereabouts())[1]
+        self.labels: list[Any] = [] if self.net else self.last.classes_.tolist()
+        self.classes = self.net.names if self.net else [str(label) for label in self.labels]
         self.name = type(self.last).__name__
         self.render = self.rendered
         self.sparse: bool | None = None  # whether rows are held sparse, as those of the first set are
+        if self.net is not None:
+            self.sparse = False  # skorch feeds them dense
+
+    @property
+    def loss(self) -> Any:
+        """Of a net of skorch its own; of scikit-learn's estimators the cross entropy."""
+        return None if self.net is None else self.net.loss
 
     @property
     def title(self) -> str:
@@ -167,6 +181,8 @@ class ScikitLearn(Adapter):
 
     def numbered(self, labels: Any, what: str = "cases") -> Tensor:
         """The places of the labels among the model's classes [n]."""
+        if self.net is not None:
+            return self.net.numbered(labels, what)
         given = np.asarray(labels.tolist() if hasattr(labels, "tolist") else labels, dtype=object)
         if given.ndim != 1:
             raise InputError(
@@ -251,7 +267,7 @@ class ScikitLearn(Adapter):
             made = x
             for step in self.before_last:
                 made = step.transform(made)
-            return check_array(made, accept_sparse="csr")
+            return check_array(made, accept_sparse="csr", allow_nd=self.net is not None)
 
     @contextmanager
     def _taking(self, what: str, x: Any) -> Iterator[None]:
@@ -268,7 +284,7 @@ class ScikitLearn(Adapter):
         """The first rows have the features that they have alone, and the probabilities of `predict_proba`."""
         count = min(TRIED, len(source.rows))
         with self._taking(what, source.rows.data):
-            expected = np.asarray(self.model.predict_proba(source.rows.first(count)))
+            expected = self._expected(source.rows.first(count))
         inputs, alone = source.read(range(count)), self._fed(source.rows.first(1), what)
         first = inputs[:1].to_dense()
         off = (torch.from_numpy(_array(alone).astype(np.float64)) - first).abs()
@@ -277,6 +293,10 @@ class ScikitLearn(Adapter):
                 "The pipeline gives a row other features alone than among others, so that a case has none of "
                 "its own. Use transformers that learn in fit and apply it in transform, as StandardScaler does."
             )
+        if expected is None:
+            assert self.net is not None
+            self.output = self.net.looked_at(inputs).place
+            return
         with torch.no_grad():
             logits = self.module(inputs)
         vanished = logits.amax(dim=1) < UNDERFLOW
@@ -286,6 +306,10 @@ class ScikitLearn(Adapter):
                 f"The probabilities of {self.title}.predict_proba are not those that its parameters say: they "
                 f"differ by {float(off.max()):.1e}. Pass an estimator of scikit-learn as it was fitted."
             )
+
+    def _expected(self, x: Any) -> "np.ndarray[Any, Any] | None":
+        """What `predict_proba` gives for these rows; of a net of skorch none, which is looked at by itself."""
+        return None if self.net is not None else np.asarray(self.model.predict_proba(x))
 
 
 def _held(matrix: Any, sparse: bool | None) -> "SparseRows | np.ndarray[Any, Any]":

@@ -67,6 +67,7 @@ class Classifier:
     outputs: Outputs = field(default_factory=Outputs)
     activations: int = 0  # numbers that the layers return for one instance
     input_bytes: int = 0  # of one instance
+    narrow: torch.dtype | None = None  # the half precision of the user's own module, if it has one
     written: frozenset[str] = frozenset()  # the buffers that a pass writes to, by name
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
 
@@ -83,7 +84,7 @@ class Classifier:
         with: cross entropy without it, or a loss of torch.nn with its weights and smoothing, or a function of
         logits [b, classes] and labels [b] that gives losses [b]. `output` is the key, attribute or position of
         the logits in what the module returns, where they are not found. Weights of half precision are computed
-        with in float32.
+        with in float32, and those of several precisions in the widest of them.
         """
         refuse_keywords("Classifier.of", told, sorted(Told.__optional_keys__))
         return Construction(**told).made(cls, module, train)
@@ -285,6 +286,8 @@ class Classifier:
             loss=self.loss if loss is None else loss,
             output=self.outputs.place,
         )
+        if made.outputs.single == self.outputs.single:  # what an output means is not seen in its shape
+            made = replace(made, outputs=replace(made.outputs, form=self.outputs.form))
         return made.with_taps(self)
 
     def with_taps(self, other: "Classifier") -> "Classifier":

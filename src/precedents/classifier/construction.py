@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from precedents.classifier.classifier import Classifier, Vectorise
 
 HALF = (torch.float16, torch.bfloat16)
+NAMES_OF_HALF = ("half", "float16", "bfloat16")
+CAREFUL = ("builtins", "torch", "transformers", "peft", "pytorch_lightning", "lightning", "lightning_fabric")
+PROGRAMS = {"torch.jit": "scripted or traced by torch.jit", "torch.export": "a program of torch.export"}
+PARALLEL = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 LENGTHS = 12  # instances that are tried with and without padding
 MANY_INSTANCES = 32  # whose one output lies within 0 and 1, if it is a probability
 
@@ -82,6 +86,7 @@ class Construction:
             outputs=look.outputs,
             activations=look.numbers,
             input_bytes=look.input_bytes,
+            narrow=next((p.dtype for p in module.parameters() if p.dtype in HALF), None),
             written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
         if isinstance(sample, Collated):
@@ -151,8 +156,7 @@ class FirstLook:
 def _accepted(module: nn.Module) -> nn.Module:
     if not isinstance(module, nn.Module):
         raise InputError(f"The model is {a_type(module)}. Pass a torch.nn.Module.")
-    if isinstance(module, torch.jit.ScriptModule):
-        raise InputError("The model is scripted: its layers cannot be seen. Pass the module it was made from.")
+    refuse_programs(module)
     for name, value in (*module.named_parameters(), *module.named_buffers()):
         if isinstance(value, (UninitializedParameter, UninitializedBuffer)):
             raise InputError(
@@ -164,9 +168,22 @@ def _accepted(module: nn.Module) -> nn.Module:
     return module
 
 
+def refuse_programs(model: Any) -> None:
+    """Refuses what torch.jit and torch.export make of a module: its code is fixed, and its layers are gone."""
+    homes = [kind.__module__ for kind in type(model).__mro__]
+    for home, made in PROGRAMS.items():
+        if any(each.startswith(home) for each in homes):
+            raise InputError(
+                f"The model is {made}: its layers cannot be seen. Pass the nn.Module that it was made from; "
+                "module.load_state_dict(...) gives it the weights that are here, in the state_dict."
+            )
+
+
 def _copied(module: nn.Module, budget: Budget) -> nn.Module:
     """A copy in eval mode, which the budget has room for and knows of."""
     size = tensor_bytes(module)
+    if size >= COUNTED and mixes_precisions(module):  # whose numbers become as wide as the widest
+        size = _widened_bytes(module)
     if size < COUNTED:
         return _copy(module).eval()
     budget.required(size, "A copy of the model", "Allow more memory.")
@@ -178,6 +195,11 @@ def _copied(module: nn.Module, budget: Budget) -> nn.Module:
 def tensor_bytes(module: nn.Module) -> int:
     """How many bytes the parameters and buffers of a module take."""
     return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
+
+
+def _widened_bytes(module: nn.Module) -> int:
+    tensors = [*module.parameters(), *module.buffers()]
+    return sum(each.numel() for each in tensors) * max(4, *(each.element_size() for each in tensors))
 
 
 def _names(hidden: Any) -> Sequence[str]:
@@ -200,7 +222,7 @@ def _copy(module: nn.Module) -> nn.Module:
     """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
     try:
         with random_state_kept():
-            copy = deepcopy(_unwrapped(module))
+            copy = deepcopy(unwrapped(module))
     except Exception as error:
         raise InputError(
             f"The model cannot be copied, and it is not touched otherwise: {first_line(error)}. "
@@ -208,8 +230,12 @@ def _copy(module: nn.Module) -> nn.Module:
         ) from error
     for part in list(copy.modules()):
         for name, child in part.named_children():
-            setattr(part, name, _unwrapped(child))
-    return copy.float() if any(p.dtype in HALF for p in copy.parameters()) else copy
+            setattr(part, name, unwrapped(child))
+    if mixes_precisions(copy):
+        from precedents.classifier.precision import widened
+
+        return widened(copy)
+    return copy
 
 
 def _versions(module: nn.Module) -> dict[str, int]:
@@ -217,9 +243,30 @@ def _versions(module: nn.Module) -> dict[str, int]:
     return {name: buffer._version for name, buffer in module.named_buffers() if not buffer.is_inference()}
 
 
-def _unwrapped(module: nn.Module) -> nn.Module:
-    inner = getattr(module, "_orig_mod", module)
-    return inner.module if isinstance(inner, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else inner
+def unwrapped(model: Any) -> Any:
+    """The model inside of the wrappers for speed, in whatever order they are; any other is its own.
+
+    Those are of torch.compile, DataParallel and DistributedDataParallel.
+    """
+    while (inner := getattr(model, "_orig_mod", model)) is not model or isinstance(model, PARALLEL):
+        model = model.module if inner is model else inner
+    return model
+
+
+def mixes_precisions(module: nn.Module) -> bool:
+    """Whether parameters are of several precisions, a tensor is of half, or the code speaks of half."""
+    own = {each.dtype for each in module.parameters() if each.is_floating_point()}
+    if len(own) > 1 or not own.isdisjoint(HALF) or any(each.dtype in HALF for each in module.buffers()):
+        return True
+    return any(speaks_of_half(kind) for kind in {type(part) for part in module.modules()})
+
+
+def speaks_of_half(kind: type) -> bool:
+    """Whether a method of a user's own class names half precision, or autocast."""
+    own = (each for each in kind.__mro__ if each.__module__.partition(".")[0] not in CAREFUL)
+    codes = (getattr(value, "__code__", None) for each in own for value in vars(each).values())
+    said = (name for code in codes if code is not None for name in (*code.co_names, *code.co_freevars))
+    return any(name in NAMES_OF_HALF or "autocast" in name for name in said)
 
 
 def _refuse_randomness(logits: Tensor, again: Tensor) -> None:

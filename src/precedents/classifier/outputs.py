@@ -18,7 +18,7 @@ from precedents.runtime.users_code import out_of_memory, refused, why
 from precedents.runtime.wording import a_type
 
 Place: TypeAlias = str | int  # a key or an attribute; a position
-OutputForm = Literal["logits", "logit", "probability"]
+OutputForm = Literal["logits", "logit", "probability", "probabilities"]
 NAMES = ("logits", "logit")  # of outputs, which say what they are
 
 
@@ -32,7 +32,7 @@ class Outputs:
     @property
     def single(self) -> bool:
         """Whether there is one output for two classes."""
-        return self.form != "logits"
+        return self.form in ("logit", "probability")
 
     def of(self, module: nn.Module, inputs: Inputs) -> Tensor:
         """The logits [b, classes] that the module computes; the graph is kept if gradients are enabled."""
@@ -45,6 +45,8 @@ class Outputs:
         value = output if self.place is None else _parts(output).get(self.place)
         if not isinstance(value, Tensor) or _form(value, count) is None:
             raise _refusal(output, count)
+        if self.form == "probabilities":
+            return (value + torch.finfo(value.dtype).eps).log()
         if not self.single:
             return value
         value = value.reshape(count, 1)

@@ -14,8 +14,14 @@ from precedents.runtime.users_code import why
 from precedents.runtime.wording import a_type
 
 
+class ProbabilityLoss(nn.NLLLoss):
+    """-log(p + eps) for the label's probability p, of a model that returns probabilities; as in skorch."""
+
+
 def formed(outputs: Outputs, loss: Any) -> Outputs:
-    """The outputs as the loss takes them: nn.BCELoss takes probabilities."""
+    """The outputs as the loss takes them: nn.BCELoss and ProbabilityLoss take probabilities."""
+    if not outputs.single and isinstance(loss, ProbabilityLoss):
+        return replace(outputs, form="probabilities")
     return replace(outputs, form="probability") if outputs.single and isinstance(loss, nn.BCELoss) else outputs
 
 
@@ -59,6 +65,11 @@ def _of_classes(given: nn.CrossEntropyLoss | nn.NLLLoss, outputs: Outputs, logit
             "its loss is nn.BCEWithLogitsLoss(), and that is taken without loss=."
         )
     if isinstance(given, nn.NLLLoss) and not bool((logits.logsumexp(dim=1).abs() < 1e-3).all()):
+        if isinstance(given, ProbabilityLoss):
+            raise InputError(
+                "The loss takes the logarithm of probabilities, but the model's outputs are none: they do not "
+                "sum to 1. End the module with a softmax, or train it by criterion=torch.nn.CrossEntropyLoss."
+            )
         raise InputError(
             "NLLLoss takes log-probabilities, but the model's outputs are none: their exponentials do not "
             "sum to 1. Leave loss= out, or pass nn.CrossEntropyLoss(), for a model that returns logits."

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from precedents.data.examples import Examples
 
 NEEDED = ("model", "train", "test")
+LOADER = "train_dataloader"  # what data modules of Lightning have
 TRAIN, TEST = "training set", "test set"
 
 
@@ -71,19 +72,19 @@ def _made(target: str) -> CommandSubject:
         made = _called(target, _factory(target))
     if isinstance(made, Mapping):
         given = dict(made)
-    elif isinstance(made, tuple) and len(made) == len(NEEDED):
-        given = dict(zip(NEEDED, made, strict=True))
-    elif hasattr(made, "train_dataset"):
+    elif isinstance(made, tuple) and len(made) == (2 if hasattr(made[-1], LOADER) else len(NEEDED)):
+        given = dict(zip(NEEDED, made, strict=False))
+    elif _brings(made):
         given = {"model": made}  # a Trainer
     else:
         raise InputError(
             f"{target} returned a {type(made).__name__}. Return (model, train, test), a mapping with "
-            "these keys, or a Trainer."
+            "these keys, (model, datamodule), or a Trainer."
         )
     known = inspect.signature(audit).parameters
     wrong = [f"the key {key!r}" for key in given if key not in known]
-    brings = hasattr(given.get("model"), "train_dataset")
-    wrong += [f"no {key!r}" for key in NEEDED[: 1 if brings else None] if key not in given]
+    needed = 1 if _brings(given.get("model")) else 2 if hasattr(given.get("train"), LOADER) else len(NEEDED)
+    wrong += [f"no {key!r}" for key in NEEDED[:needed] if key not in given]
     if wrong:
         told = f"{target} returned a mapping with {' and '.join(wrong)}"
         raise InputError(f"{told}. Known keys: {', '.join(known)}.")
@@ -92,10 +93,17 @@ def _made(target: str) -> CommandSubject:
     columns = Columns.of(*(given.get(name) for name in ("text", "image", "labels", "ids")))
     if columns is not None or given.get("classes") is not None:
         adapter.told(columns or Columns(), given.get("classes"))
+    if test is None and hasattr(train, LOADER):
+        test = train
     train = adapter.examples(brought(adapter, TRAIN, "train") if train is None else train, TRAIN)
     train = train if columns is None else columns.named(train)
     test = adapter.examples(brought(adapter, TEST, "test") if test is None else test, TEST)
     return CommandSubject(model, train, test, given)
+
+
+def _brings(model: Any) -> bool:
+    """Whether a model may have its data with it: a Trainer, of transformers or of Lightning, or its module."""
+    return any(hasattr(model, name) for name in ("train_dataset", "lightning_module", LOADER))
 
 
 def _factory(target: str) -> Callable[[], Any]:

@@ -20,6 +20,7 @@ from torch.utils.data import (
 from precedents.data.batch import Batch, RaggedBatch
 from precedents.data.cases import as_batch
 from precedents.data.collated import collated_set, collates
+from precedents.data.datamodules import loader_of, unshuffled
 from precedents.data.ids import Id, checked_ids, index_ids, without_ids
 from precedents.data.inputs import Inputs, bare, mapped, shapes
 from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
@@ -103,7 +104,8 @@ class Examples:
         are: a key of the items or a column, a position in them (-1 for the last part), an attribute of the
         dataset, which is then not read before it is needed, or the class numbers themselves.
 
-        `collate_fn` makes batches of items, which may differ in shape; a loader's own is used as it is.
+        `collate_fn` makes batches of items, which may differ in shape; a loader's own is used as it is. Of a
+        LightningDataModule, the loader for training or for tests is read, in the order of its data set.
 
         `ids` are what the instances are called: themselves, or the key, column or attribute that has them; a
         frame's own index without it. Labels may be names of `classes`, which are in the order of the model's
@@ -111,6 +113,8 @@ class Examples:
         """
         if isinstance(data, Examples):
             return data
+        if hasattr(data, "train_dataloader"):
+            data = unshuffled(loader_of(data, what))
         if isinstance(ids, str):
             data, ids = without_ids(data, ids, what)
         elif ids is None:

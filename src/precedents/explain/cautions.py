@@ -27,6 +27,7 @@ ENOUGH = 20  # cases that hubs are judged over
 LEAST = 3  # cases that a hub answers
 HIGH = 0.99  # the quantile of the lengths above which one is outlying
 TIMES = 3  # and how many medians it must exceed
+ROUNDINGS = 4  # of half precision, within which two logits are not told apart
 
 
 @dataclass(frozen=True)
@@ -136,3 +137,12 @@ def equal(asked: Inputs, offered: Inputs) -> Tensor:
 def _same(one: Inputs, other: Inputs) -> bool:
     pairs = zip(leaves(one), leaves(other), strict=True)
     return all(a.shape == b.shape and torch.equal(a.to(b), b) for a, b in pairs)
+
+
+def rounded(logits: Tensor, narrow: torch.dtype) -> list[list[str]]:
+    """For each case whether its two likeliest classes are nearer than the model's own precision can tell."""
+    first, second = logits.double().cpu().topk(2, dim=1).values.unbind(dim=1)
+    within = ROUNDINGS * torch.finfo(narrow).eps * logits.abs().amax(dim=1).double().cpu()
+    name = str(narrow).removeprefix("torch.")
+    told = f"Caution: the model is in {name} and computed with in float32; itself it may predict another class."
+    return [[told] if near else [] for near in (first - second <= within).tolist()]

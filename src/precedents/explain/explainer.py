@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from precedents.adapters._columns import Columns
@@ -28,6 +29,7 @@ from precedents.explain.cautions import (
     are_hubs,
     are_outlying,
     equal,
+    rounded,
 )
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
@@ -53,8 +55,8 @@ SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 class Explainer:
     """Explains predictions of a model by instances of its training set.
 
-    model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn, a model, a
-        pipeline or a Trainer of Hugging Face, or a Classifier.
+    model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn or skorch, a
+        model, a pipeline or a Trainer of Hugging Face, a module or a Trainer of Lightning, or a Classifier.
     train: its training set, as `Examples.of` or the model's own library takes it; a Trainer brings its own.
     metric: one of `precedents.METRICS`, an abbreviation of the paper, a textual form or a Metric.
     hidden: the modules whose outputs are the hidden layers; found out without it.
@@ -104,6 +106,11 @@ class Explainer:
         labels: Any = None,
         ids: Any = None,
     ) -> None:
+        if not isinstance(metric, (str, Metric)):
+            raise InputError(
+                f"metric is {a_type(metric)}. Pass a name, as 'cos_grad', or a Metric. Labels of the training "
+                "set go with its inputs: Explainer(model, (X, y))."
+            )
         self.subject = Subject.of(
             model,
             train,
@@ -201,6 +208,11 @@ class Explainer:
         """For each case what speaks against all of its precedents, with what was found of the scores."""
         known = self.subject.adapter.unknown(x, self.subject.train, inputs)
         said = [[f"Caution: the model does not know {each}."] if each else [] for each in known]
+        model = self.subject.classifier
+        if model.narrow is not None:
+            with torch.no_grad():
+                told = rounded(model.logits(inputs), model.narrow)
+            said = [[*first, *more] for first, more in zip(said, told, strict=True)]
         return [[*first, *more] for first, more in zip(said, found, strict=True)]
 
     def _warnings(self) -> list[str]:
