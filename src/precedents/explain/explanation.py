@@ -60,6 +60,7 @@ class Explanation:
     curvature: str | None = None  # what M is, where the metric has one; the memory may have decided
     given: bool = False  # whether the cases' labels were given, as if they had been predicted
     remarks: Sequence[Sequence[str]] = ()  # for each case what speaks against all of its precedents
+    completeness: Sequence[str] = ()  # for each case how it is known that none is missing, if not by a pass
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -81,6 +82,7 @@ class Explanation:
             originals=None if self.originals is None else (self.originals[0][one], self.originals[1][one]),
             numbers=self.numbers[one],
             remarks=self.remarks[one],
+            completeness=self.completeness[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -140,13 +142,20 @@ class Explanation:
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
         lines = [f"{which}{self._label(case)}{about}, because of"]
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
-            above = "" if UNRANKED in p.cautions else f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+            above = "" if UNRANKED in p.cautions else f"above {self._above(p.percentile)}%"
             cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
             shown = [f"#{p.index:<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
             lines.append("".join(f"  {part}" for part in shown if part))
             said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
             lines += [] if said is None else [" " * (places + 5) + said]
+        lines += [f"  {self.completeness[case]}"] if self.completeness else []
         return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
+
+    def _above(self, percentile: float) -> str:
+        """As many digits as are known: where scores of others are estimates, whole numbers."""
+        if self.completeness:
+            return f"{math.floor(percentile + 1e-6)}"
+        return f"{math.floor(10 * percentile + 1e-6) / 10:.1f}"
 
     def _remarks(self, case: int) -> Sequence[str]:
         return self.remarks[case] if self.remarks else ()
@@ -175,6 +184,7 @@ class Explanation:
                     "case": self.number(case),
                     "prediction": self._plain(int(self.predictions[case])),
                     "cautions": list(self._remarks(case)),
+                    "completeness": self.completeness[case] if self.completeness else "exact; by a full pass",
                     "precedents": [
                         asdict(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
                         for p in self.precedents(case)
