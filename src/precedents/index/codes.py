@@ -26,11 +26,12 @@ BUCKETS = 8192  # and buckets of longer ones
 LARGEST = 127  # number in a byte
 ROUNDING = 1e-5  # what single precision adds to an inner product of unit rows, at most
 SLACK = 4e-6  # and to a squared length
+CODED = 256  # rows that are coded at once
 SCANNED = 4096  # rows that are compared at once
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class CodedCases:
     """What cases are to codes: not rounded."""
 
     kept: Tensor  # [m, kept]
@@ -70,32 +71,37 @@ class Coder:
         """The second sketch of each direction [kept, left]."""
         return self.second.of(Rows.of(self.basis.T.contiguous()))
 
-    def asked(self, rows: Rows) -> Asked:
+    def asked(self, rows: Rows) -> CodedCases:
         """What the rows are to codes."""
         return self._parts(unit(self.first, rows))
 
-    def _parts(self, units: Tensor) -> Asked:
+    def _parts(self, units: Tensor) -> CodedCases:
         kept = units @ self.basis
         left = self.second.of(Rows.of(units)).sub_(kept @ self._basis_sketch)
         rest = (units.square().sum(dim=1) - kept.square().sum(dim=1) + SLACK).clamp_(min=0).sqrt_()
         own = left.norm(dim=1)
         left *= torch.where(own > 0, rest / own, 0.0)[:, None]
-        return Asked(kept, left, rest)
+        return CodedCases(kept, left, rest)
 
     def codes(self, rows: Rows) -> "Codes":
         """The codes of the rows."""
+        pieces = (rows.between(i, i + CODED) for i in range(0, len(rows), CODED))
+        kept, kept_scale, left, left_scale, rest, lost = map(torch.cat, zip(*map(self._codes, pieces), strict=True))
+        return Codes(kept, kept_scale, left, left_scale, rest, lost, rows.squares())
+
+    def _codes(self, rows: Rows) -> tuple[Tensor, ...]:
         parts = self._parts(unit(self.first, rows))
         kept, kept_scale = rounded(parts.kept)
         left, left_scale = rounded(parts.left)
         lost = (parts.kept - kept * kept_scale[:, None]).norm(dim=1)
-        return Codes(kept, kept_scale, left, left_scale, parts.rest, lost, rows.squares())
+        return kept, kept_scale, left, left_scale, parts.rest, lost
 
 
 def unit(sketch: CountSketch, rows: Rows) -> Tensor:
-    """Rows of unit length [b, length]: by their own lengths, or by those of their sketches; zeros stay."""
+    """Rows, or their sketches, of unit length [b, length]; zero where there is no length, or no number."""
     found = sketch.of(rows)
-    lengths = found.double().norm(dim=1)
-    return found.mul_(torch.where(lengths > 0, 1 / lengths, 0.0).to(found)[:, None])
+    lengths = torch.linalg.vector_norm(found, dim=1, dtype=torch.double)[:, None]
+    return torch.where((lengths > 0) & lengths.isfinite(), found / lengths, 0.0).float()
 
 
 def rounded(values: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,14 +144,14 @@ class Codes:
         proved = most if coder.first.exact else None
         return Approximation(about, proved, spread, self.squares.sqrt(), cases.squares().sqrt())
 
-    def _cosines(self, asked: Asked) -> tuple[Tensor, Tensor]:
+    def _cosines(self, asked: CodedCases) -> tuple[Tensor, Tensor]:
         """About the cosines [m, n] with the cases, and the part of them that is no estimate."""
         n = len(self)
         about, known = (torch.empty(len(asked.rest), n) for _ in range(2))
         for start in range(0, n, SCANNED):
             place = slice(start, min(start + SCANNED, n))
-            kept = asked.kept.float() @ self.kept[place].T.float()
-            left = asked.left.float() @ self.left[place].T.float()
+            kept = asked.kept @ self.kept[place].T.float()
+            left = asked.left @ self.left[place].T.float()
             known[:, place] = kept.mul_(self.kept_scale[place])
             about[:, place] = left.mul_(self.left_scale[place]).add_(kept)
         return about, known

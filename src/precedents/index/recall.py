@@ -6,11 +6,13 @@ Each further question compares all codes, and computes again the few rows that c
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from precedents.data.examples import Examples
+from precedents.data.sources import marks
 from precedents.gradients.rows import Rows, joined
 from precedents.index.codes import KEPT, LEFT, Coder, Codes, unit
 from precedents.index.search import FIRST, SIGMAS, Approximation, Completed, Pool, Search, firsts
@@ -32,6 +34,7 @@ SHARE = 16  # of how many instances one is in the sample that the basis is made 
 SAMPLE = 2048  # which has no more than so many,
 LEAST = 16  # and no fewer
 CODE = KEPT + LEFT + 6 * FLOAT64  # bytes, about
+MARKED = 512  # instances that are read at once to be told apart
 ARRAYS = 12  # of one number for each training instance, that a search holds for a case
 
 CODES: Slot[tuple[Coder, Codes]] = Slot("codes of the training set", large=True)
@@ -80,11 +83,11 @@ class Recall:
         workspace.holding(slot, self.bytes)
         coder, codes = self._coder(), None
         for places, rows in blocks:
-            found = coder.codes(rows)
+            yield places, rows
+            found = coder.codes(rows)  # whose lengths are known by now
+            del rows
             codes = found.room(n) if codes is None else codes
             codes.put(slice(places.start, places.stop), found)
-            yield places, rows
-            del rows
         if codes is not None:
             workspace.cache.put(slot, (coder, codes))
 
@@ -136,6 +139,15 @@ def _some(vectors: Vectors, places: Tensor) -> Iterator[Rows]:
         yield Rows.of(vectors.features(vectors.workspace.classifier, batch))
 
 
+def _alike(vectors: Vectors, places: Tensor) -> Tensor:
+    """A number for each of some training instances, which is the same for equal ones with equal labels."""
+    train, numbers, found = vectors.workspace.train, dict[bytes, int](), []
+    for start in range(0, len(places), MARKED):
+        batch = train.take(places[start : start + MARKED].tolist())
+        found += marks(batch.inputs, batch.labels.tolist())
+    return torch.tensor([numbers.setdefault(mark, len(numbers)) for mark in found])
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What was found of some cases."""
@@ -161,7 +173,7 @@ class Answer:
             return torch.cat([case.products(rows) for rows in _some(vectors, places)], dim=1)
 
         known, pool = codes.approximation(coder, case), Pool(m, compute)
-        completed = Search(known, score, pool, k).found()
+        completed = Search(known, score, partial(_alike, vectors), pool, k).found()
         scores = torch.stack([score(i, pool.cross[i], pool.places) for i in range(m)])
         order = descending(scores)[:, :k]
         return cls(known, pool, completed, scores, TopK(pool.places[order], scores.gather(1, order)))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 FIRST = 64  # rows that are computed again for each case, by which the error of all others is judged
 BATCH = 256  # rows that are computed again at once after that, for all cases
+LOOKED = 16384  # rows among which equal ones are looked for, where there are very many
 CAP = 2048  # rows that are computed again for a case, at most
 PROVING = 256  # rows that are computed again to prove that a list is complete
 SIGMAS = 4.0  # errors that a row must be below, to be left out
@@ -68,6 +69,7 @@ class Search:
 
     known: Approximation
     score: Score
+    alike: Callable[[Tensor], Tensor]  # a number for each of the rows at places [u], which equal rows share
     pool: Pool
     k: int
 
@@ -102,13 +104,28 @@ class Search:
     def _complete(self, case: int, reach: Tensor, cap: int) -> bool:
         """Computes rows that may be among the k best, the most promising first; whether none is left."""
         while cap > 0:
-            left = self._open(case, reach).nonzero().flatten()
+            left = self._best(self._open(case, reach), reach)
             if not len(left):
                 return True
-            order = reach[left].argsort(descending=True, stable=True)[: min(BATCH, cap)]
-            self.pool.add(left[order])
-            cap -= len(order)
-        return not self._open(case, reach).any()
+            self.pool.add(left[: min(BATCH, cap)])
+            cap -= BATCH
+        return not len(self._best(self._open(case, reach), reach))
+
+    def _best(self, may: Tensor, reach: Tensor) -> Tensor:
+        """Rows in the order of what they may reach; of very many, no more than k that are equal.
+
+        Of equal rows the first ones rank before the others.
+        """
+        left = may.nonzero().flatten()
+        left = left[reach[left].argsort(descending=True, stable=True)]
+        if len(left) <= BATCH:
+            return left
+        every = torch.cat([left[:LOOKED], self.pool.places]).sort().values
+        own = self.alike(every)
+        order = own.argsort(stable=True)
+        begins = torch.searchsorted(own[order], own[order])  # where the group of each begins
+        first = every[order[torch.arange(len(every)) - begins < self.k]]
+        return left[torch.isin(left, first) | (torch.arange(len(left)) >= LOOKED)]
 
     def _open(self, case: int, reach: Tensor) -> Tensor:
         """Which rows [n] may be among the k best and are not computed; what may tie counts, NaN does not."""
