@@ -26,7 +26,7 @@ BUCKETS = 8192  # and buckets of longer ones
 LARGEST = 127  # number in a byte
 ROUNDING = 1e-5  # what single precision adds to an inner product of unit rows, at most
 SLACK = 4e-6  # and to a squared length
-CODED = 256  # rows that are coded at once
+CODED = 128  # rows that are coded at once
 SCANNED = 4096  # rows that are compared at once
 
 
@@ -52,9 +52,9 @@ class Coder:
         gram = (sample @ sample.T).double()
         values, vectors = torch.linalg.eigh(gram)
         directions = sample.T @ vectors[:, -kept:].flip(1).to(sample)
-        basis = torch.linalg.qr(directions.double()).Q
         sure = values.flip(0)[:kept] > gram.diagonal().sum() * 1e-7  # others are noise, which costs a byte each
-        return cls(first, basis[:, sure[: basis.shape[1]]].to(sample).contiguous())
+        basis = torch.linalg.qr(directions[:, sure]).Q
+        return cls(first, basis)
 
     @classmethod
     def sketch_of(cls, width: int) -> CountSketch:
@@ -86,7 +86,9 @@ class Coder:
     def codes(self, rows: Rows) -> "Codes":
         """The codes of the rows."""
         pieces = (rows.between(i, i + CODED) for i in range(0, len(rows), CODED))
-        kept, kept_scale, left, left_scale, rest, lost = map(torch.cat, zip(*map(self._codes, pieces), strict=True))
+        kept, kept_scale, left, left_scale, rest, lost = map(
+            torch.cat, zip(*map(self._codes, pieces), strict=True)
+        )
         return Codes(kept, kept_scale, left, left_scale, rest, lost, rows.squares())
 
     def _codes(self, rows: Rows) -> tuple[Tensor, ...]:
@@ -99,9 +101,14 @@ class Coder:
 
 def unit(sketch: CountSketch, rows: Rows) -> Tensor:
     """Rows, or their sketches, of unit length [b, length]; zero where there is no length, or no number."""
-    found = sketch.of(rows)
-    lengths = torch.linalg.vector_norm(found, dim=1, dtype=torch.double)[:, None]
-    return torch.where((lengths > 0) & lengths.isfinite(), found / lengths, 0.0).float()
+    found = torch.empty(len(rows), sketch.length)
+    for start in range(0, len(rows), CODED):
+        few = sketch.of(rows.between(start, start + CODED))
+        lengths = torch.linalg.vector_norm(few, dim=1, dtype=torch.double)
+        few.mul_(torch.where(lengths > 0, 1 / lengths, 0.0).to(few)[:, None])
+        few.masked_fill_(~lengths.isfinite()[:, None], 0.0)
+        found[start : start + CODED] = few
+    return found
 
 
 def rounded(values: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,10 +146,14 @@ class Codes:
         """What is known of the cosines with some cases."""
         asked = coder.asked(cases)
         about, most = self._cosines(asked)
-        spread = asked.rest[:, None] * self.rest
-        most += spread + asked.kept.norm(dim=1)[:, None] * self.lost + ROUNDING
+        left, lost = asked.rest[:, None] * self.rest, asked.kept.norm(dim=1)[:, None] * self.lost
+        most += left + lost + ROUNDING
+        errors = lost.square_().div_(max(1, self.kept.shape[1])).add_(left.square_().div_(self.left.shape[1]))
+        if not coder.first.exact:
+            errors += (1 - about.square()).square_().div_(coder.first.buckets)
+        sigma = errors.add_(ROUNDING**2).sqrt_()
         proved = most if coder.first.exact else None
-        return Approximation(about, proved, spread, self.squares.sqrt(), cases.squares().sqrt())
+        return Approximation(about, proved, sigma, self.squares.sqrt(), cases.squares().sqrt())
 
     def _cosines(self, asked: CodedCases) -> tuple[Tensor, Tensor]:
         """About the cosines [m, n] with the cases, and the part of them that is no estimate."""

@@ -15,7 +15,8 @@ from precedents.data.examples import Examples
 from precedents.data.sources import marks
 from precedents.gradients.rows import Rows, joined
 from precedents.index.codes import KEPT, LEFT, Coder, Codes, unit
-from precedents.index.search import FIRST, SIGMAS, Approximation, Completed, Pool, Search, firsts
+from precedents.index.search import FIRST, SHORT, SIGMAS, Approximation, Completed, Pool, Search, firsts
+from precedents.metrics.features.inputs import inputs
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, descending, stacked
@@ -33,6 +34,7 @@ FEWEST = 8 * FIRST  # training instances that are worth codes
 SHARE = 16  # of how many instances one is in the sample that the basis is made of,
 SAMPLE = 2048  # which has no more than so many,
 LEAST = 16  # and no fewer
+FLOAT32 = 4  # bytes
 CODE = KEPT + LEFT + 6 * FLOAT64  # bytes, about
 MARKED = 512  # instances that are read at once to be told apart
 ARRAYS = 12  # of one number for each training instance, that a search holds for a case
@@ -53,26 +55,32 @@ class Recall:
 
     @property
     def suits(self) -> bool:
-        """Whether scores rise with plain inner products of many vectors, and codes are within the budget."""
-        metric, model = self.relevance.metric, self.relevance.workspace.classifier
+        """Whether scores rise with plain inner products of many vectors, which are dear, and codes are not.
+
+        Inputs cost less to compare than to code; a stream that is read in its order has no places to read at.
+        """
+        metric, model, train = (
+            self.relevance.metric,
+            self.relevance.workspace.classifier,
+            self.relevance.workspace.train,
+        )
         plain = metric.similarity in RISING and metric.preconditioner == identity
-        dense = not isinstance(model.sample, SparseRows)
+        dear = metric.features is not inputs and not isinstance(model.sample, SparseRows) and not train.ordered
         fits = 4 * self.bytes <= model.budget.bytes and self.sample >= LEAST
-        return plain and dense and len(self.vectors) >= FEWEST and fits
+        return plain and dear and len(train) >= FEWEST and fits
 
     @property
     def bytes(self) -> int:
         """What the codes take, and what makes them."""
         width = self.vectors.width
-        making = FLOAT64 * Coder.sketch_of(width).length * (self.sample + 3 * KEPT)
+        making = FLOAT32 * Coder.sketch_of(width).length * (self.sample + 3 * KEPT)
         return len(self.vectors) * CODE + width + making
 
     @property
     def sample(self) -> int:
-        """How many rows the basis is made of: as many as are useful, or as an eighth of the budget holds."""
-        room = self.relevance.workspace.classifier.budget.bytes // 8
-        row = FLOAT64 * Coder.sketch_of(self.vectors.width).length
-        return min(SAMPLE, len(self.vectors) // SHARE, room // row)
+        """How many rows the basis is made of: as many as are useful, or as there is room for."""
+        row = FLOAT32 * Coder.sketch_of(self.vectors.width).length
+        return min(SAMPLE, len(self.vectors) // SHARE, self.relevance.workspace.room // (2 * row))
 
     def noted(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """The blocks of the whole training set, whose codes are kept once all have passed."""
@@ -80,34 +88,36 @@ class Recall:
             yield from blocks
             return
         workspace, slot, n = self.relevance.workspace, CODES.at(self.vectors.features), len(self.vectors)
-        workspace.holding(slot, self.bytes)
         coder, codes = self._coder(), None
         for places, rows in blocks:
             yield places, rows
-            found = coder.codes(rows)  # whose lengths are known by now
+            if coder is not None:
+                found = coder.codes(rows)  # whose lengths are known by now
+                codes = found.room(n) if codes is None else codes
+                codes.put(slice(places.start, places.stop), found)
             del rows
-            codes = found.room(n) if codes is None else codes
-            codes.put(slice(places.start, places.stop), found)
-        if codes is not None:
+        if coder is not None and codes is not None:
             workspace.cache.put(slot, (coder, codes))
 
-    def _coder(self) -> Coder:
-        """With the basis of a sample that has every class in its share."""
-        train, n = self.relevance.workspace.train, len(self.vectors)
+    def _coder(self) -> Coder | None:
+        """With the basis of a sample that has every class in its share; None if rows are too dear to code."""
+        workspace, n = self.relevance.workspace, len(self.vectors)
         sketch = Coder.sketch_of(self.vectors.width)
-        ordered = train.labels.argsort(stable=True)
-        places = ordered[torch.linspace(0, n - 1, self.sample).long()].sort().values
-        sample = torch.empty(len(places), sketch.length)
-        start = 0
-        for rows in _some(self.vectors, places):
+        places = workspace.train.labels.argsort(stable=True)[torch.linspace(0, n - 1, self.sample).long()]
+        sample, start = torch.empty(len(places), sketch.length), 0
+        for rows in _some(self.vectors, places.sort().values):
+            if sketch.is_dear(rows):
+                return None
             sample[start : start + len(rows)] = unit(sketch, rows)
             start += len(rows)
+        workspace.holding(CODES.at(self.vectors.features), self.bytes)
         return Coder.of(sketch, sample)
 
     def ranked(self, cases: Examples, k: int) -> Ranked | None:
         """The k most relevant of each case; None where a pass over the training set must tell.
 
-        That is so where there are no codes, for very many cases, and for one that is no number.
+        That is so where there are no codes, for very many cases, for one that is no number, and where too many
+        rows of a set that is not very large would be computed again.
         """
         n = len(self.vectors)
         found = self.relevance.workspace.cache.get(CODES.at(self.vectors.features))
@@ -116,7 +126,7 @@ class Recall:
         self.relevance.workspace.train.unchanged()
         every = [Answer.of(self.relevance, *found, group, k) for group in self._groups(cases)]
         lengths = torch.cat([each.known.case_lengths for each in every])
-        if not lengths.isfinite().all():
+        if not lengths.isfinite().all() or any(each.in_vain for each in every):
             return None
         top, below = stacked([each.top for each in every]), torch.cat([each.below() for each in every])
         said = [line for each in every for line in each.said()]
@@ -177,6 +187,11 @@ class Answer:
         scores = torch.stack([score(i, pool.cross[i], pool.places) for i in range(m)])
         order = descending(scores)[:, :k]
         return cls(known, pool, completed, scores, TopK(pool.places[order], scores.gather(1, order)))
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether a pass over all rows is not much dearer, and surer."""
+        return len(self.known.lengths) <= SHORT and any(each.sure == "capped" for each in self.completed)
 
     def below(self) -> Tensor:
         """How many rows have lower scores than each of the best [m, k], at least; NaN is below every number."""

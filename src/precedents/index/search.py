@@ -17,8 +17,10 @@ BATCH = 256  # rows that are computed again at once after that, for all cases
 LOOKED = 16384  # rows among which equal ones are looked for, where there are very many
 CAP = 2048  # rows that are computed again for a case, at most
 PROVING = 256  # rows that are computed again to prove that a list is complete
+SHARE = 16  # and no more than one of so many
+SHORT = 2 * SHARE * CAP  # rows of which a pass over all is not much dearer,
+HOPELESS = 4  # and which are not begun if so many times more seem to be left
 SIGMAS = 4.0  # errors that a row must be below, to be left out
-FLOOR = 2e-4  # the least error of a cosine, by its rounding
 
 Sure = Literal["proved", "likely", "capped"]
 
@@ -29,7 +31,7 @@ class Approximation:
 
     about: Tensor  # [m, n], an estimate
     most: Tensor | None  # [m, n], which they are proved not to exceed, if anything is
-    spread: Tensor  # [m, n], to which errors are proportional: the product of what both codes leave out
+    sigma: Tensor  # [m, n], the size that its errors should have, by the formula
     lengths: Tensor  # [n], float64
     case_lengths: Tensor  # [m], float64
 
@@ -84,6 +86,11 @@ class Search:
         about = self._scores(case, self.known.about[case])
         return about.nan_to_num(nan=-torch.inf).topk(min(len(about), firsts(self.k))).indices
 
+    @property
+    def cap(self) -> int:
+        """How many rows may be computed again for a case."""
+        return min(CAP, len(self.known.lengths) // SHARE)
+
     def _completed(self, case: int, first: Tensor) -> "Completed":
         reach = self._scores(case, self._reach(case, first))
         if self.known.most is not None:
@@ -91,25 +98,24 @@ class Search:
             if int(self._open(case, most).sum()) <= PROVING:
                 self._complete(case, most, PROVING)
                 return Completed("proved", reach)
-        return Completed("likely" if self._complete(case, reach, CAP) else "capped", reach)
+        return Completed("likely" if self._complete(case, reach, self.cap) else "capped", reach)
 
     def _reach(self, case: int, first: Tensor) -> Tensor:
         """Cosines [n] that are not exceeded, as far as the errors of the first rows tell."""
         by = self.known.lengths[first] * self.known.case_lengths[case]
-        about, spread = self.known.about[case], self.known.spread[case]
+        about, sigma = self.known.about[case], self.known.sigma[case]
         errors = torch.where(by > 0, self.pool.at(case, first) / by, 0.0) - about[first]
-        usual, relative = (_size(each) for each in (errors, errors / spread[first].clamp(min=FLOOR)))
-        return about + SIGMAS * ((relative * spread).clamp(min=usual) + FLOOR)
+        usual, relative = _size(errors), _size(errors / sigma[first]).clamp(min=1)
+        return about + SIGMAS * (relative * sigma).clamp(min=usual)
 
     def _complete(self, case: int, reach: Tensor, cap: int) -> bool:
         """Computes rows that may be among the k best, the most promising first; whether none is left."""
-        while cap > 0:
-            left = self._best(self._open(case, reach), reach)
-            if not len(left):
-                return True
+        n, left = len(reach), self._best(self._open(case, reach), reach)
+        while len(left) and cap > 0 and (len(left) <= HOPELESS * cap or n > SHORT):
             self.pool.add(left[: min(BATCH, cap)])
             cap -= BATCH
-        return not len(self._best(self._open(case, reach), reach))
+            left = self._best(self._open(case, reach), reach)
+        return not len(left)
 
     def _best(self, may: Tensor, reach: Tensor) -> Tensor:
         """Rows in the order of what they may reach; of very many, no more than k that are equal.

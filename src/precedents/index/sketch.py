@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precedents.gradients.factors import Factored, some_of
+from precedents.gradients.factors import WRITING, Factored, some_of
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.rows import Rows
 
@@ -83,6 +83,17 @@ class CountSketch:
             else:
                 self._form(factor, place.start, into)
         return into
+
+    def is_dear(self, rows: Rows) -> bool:
+        """Whether forming what stays factored costs more than the passes that gave it, by counting."""
+        forming, passing = 0.0, float(WRITING * rows.matrix.shape[1])
+        for _, factor in rows.factors:
+            if not isinstance(factor, Lookup):
+                size = factor.parameter.numel()
+                o = len(factor.parameter)
+                positions = factor.stored / (o + size // o)
+                forming, passing = forming + size * (positions + WRITING), passing + 3 * size * positions
+        return forming > passing
 
     def add(self, columns: Tensor, start: int, into: Tensor) -> None:
         """Adds consecutive columns [b, c], the first of which is at `start`, to their buckets."""
