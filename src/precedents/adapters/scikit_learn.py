@@ -101,9 +101,7 @@ class ScikitLearn(Adapter):
         self.classes = self.net.names if self.net else [str(label) for label in self.labels]
         self.name = type(self.last).__name__
         self.render = self.rendered
-        self.sparse: bool | None = None  # whether rows are held sparse, as those of the first set are
-        if self.net is not None:
-            self.sparse = False  # skorch feeds them dense
+        self.sparse = None if self.net is None else False  # whether rows are held so, as those of the first set
 
     @property
     def loss(self) -> Any:

@@ -25,7 +25,7 @@ from precedents.data.ids import Id, checked_ids, index_ids, without_ids
 from precedents.data.inputs import Inputs, bare, mapped, shapes
 from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
-from precedents.data.streams import from_iterable, guarded
+from precedents.data.streams import Streamed, from_iterable, guarded
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
 from precedents.runtime.door import door
@@ -147,6 +147,11 @@ class Examples:
     def streamed(self) -> bool:
         """Whether the inputs are read anew each time, and so may be larger than memory."""
         return self.source.streamed
+
+    @cached_property
+    def ordered(self) -> bool:
+        """Whether instances are read in their order alone, so that to read some is to read all before them."""
+        return isinstance(self.source, Streamed)
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Consecutive batches of at most `size` instances."""

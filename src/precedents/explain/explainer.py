@@ -1,7 +1,7 @@
 """Explainer: from a model and its training set to explanations."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -34,11 +34,13 @@ from precedents.explain.cautions import (
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.saving import Saved, save
+from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.metrics.relevance import Relevance
+from precedents.metrics.relevance import Ranked, Relevance
+from precedents.metrics.vectors import RowBlock
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
@@ -74,6 +76,7 @@ class Explainer:
     labels: the column of the labels, if it is not called so, as for `Examples.of`.
     ids: what the training instances are called, one text or whole number each, or the column that has them.
         Without it a frame's index, or a column `id` of rows with named fields, says it.
+    index: whether codes of a large training set are kept, so that further questions need no pass over it.
 
     >>> import torch
     >>> x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
@@ -105,6 +108,7 @@ class Explainer:
         image: str | None = None,
         labels: Any = None,
         ids: Any = None,
+        index: bool = True,
     ) -> None:
         if not isinstance(metric, (str, Metric)):
             raise InputError(
@@ -125,7 +129,7 @@ class Explainer:
         )
         self.relevance = Relevance(metric_of(metric), Workspace(self.subject))
         self.relevance.vectors  # noqa: B018  what cannot work fails here
-        self.name = name_of(self.relevance.metric)
+        self.name, self.index = name_of(self.relevance.metric), index
         if self.subject.render is not None:
             shown(self.subject.train.seen([0])[0], self.subject.render)  # what cannot be shown fails here
         if audit is not None and not hasattr(audit, "about"):
@@ -136,6 +140,8 @@ class Explainer:
         return f"Explainer({self.name}, {len(self.subject.train)} training instances)"
 
     _reading: Callable[[], AbstractContextManager[None]] = staticmethod(nullcontext)  # of a folder, if loaded
+
+    _recall: Recall | None = None  # what further questions of a large training set are answered from
 
     @property
     def classes(self) -> Sequence[str] | None:
@@ -156,7 +162,7 @@ class Explainer:
         """
         cases = self.subject.cases(x, labels)
         with self._reading():
-            ranked = self.relevance.ranked(cases, k, 2 * self.subject.classifier.input_bytes)
+            ranked = self._ranked(cases, k)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
@@ -186,8 +192,22 @@ class Explainer:
             remarks=self._remarks(x, asked.inputs, doubted),
             case_ids=cases.ids,
             ids=None if train.ids is None else [[train.ids[i] for i in row] for row in indices.tolist()],
+            completeness=ranked.completeness,
             **self._known(),
         )
+
+    def _ranked(self, cases: Examples, k: int) -> Ranked:
+        """From codes, if an earlier question has left any; else by a pass over the training set."""
+        ranked = None if self._recall is None else self._recall.ranked(cases, k)
+        if ranked is not None:
+            return ranked
+        shown, passing = 2 * self.subject.classifier.input_bytes, self._passing if self.index else None
+        return self.relevance.ranked(cases, k, shown, passing)
+
+    def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
+        """Vectors that are not kept leave codes behind."""
+        self._recall = Recall(self.relevance)
+        return self._recall.noted(blocks)
 
     def _known(self) -> dict[str, Any]:
         """What explanations of all cases share."""

@@ -64,6 +64,7 @@ class Explanation:
     remarks: Sequence[Sequence[str]] = ()  # for each case what speaks against all of its precedents
     case_ids: Sequence[Id] | None = None  # [m], what their owner calls the cases,
     ids: Sequence[Sequence[Id]] | None = None  # [m, k], and the precedents
+    completeness: Sequence[str] = ()  # for each case how it is known that none is missing, if not by a pass
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -87,6 +88,7 @@ class Explanation:
             remarks=self.remarks[one],
             case_ids=None if self.case_ids is None else self.case_ids[one],
             ids=None if self.ids is None else self.ids[one],
+            completeness=self.completeness[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -152,13 +154,20 @@ class Explanation:
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
         lines = [f"{which}{self._label(case)}{about}, because of"]
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
-            above = "" if UNRANKED in p.cautions else f"above {math.floor(10 * p.percentile + 1e-6) / 10:.1f}%"
+            above = "" if UNRANKED in p.cautions else f"above {self._above(p.percentile)}%"
             cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
             shown = [f"{_tag(p):<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
             lines.append("".join(f"  {part}" for part in shown if part))
             said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
             lines += [] if said is None else [" " * (places + 4) + said]
+        lines += [f"  {self.completeness[case]}"] if self.completeness else []
         return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
+
+    def _above(self, percentile: float) -> str:
+        """As many digits as are known: where scores of others are estimates, whole numbers."""
+        if self.completeness:
+            return f"{math.floor(percentile + 1e-6)}"
+        return f"{math.floor(10 * percentile + 1e-6) / 10:.1f}"
 
     def _remarks(self, case: int) -> Sequence[str]:
         return self.remarks[case] if self.remarks else ()
@@ -188,6 +197,7 @@ class Explanation:
                     **self._own_id("id", case),
                     "prediction": self._plain(int(self.predictions[case])),
                     "cautions": list(self._remarks(case)),
+                    "completeness": self.completeness[case] if self.completeness else "exact; by a full pass",
                     "precedents": [
                         _values(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
                         for p in self.precedents(case)

@@ -1,6 +1,6 @@
 """Relevance = a metric fitted to a model and its training set: the attribution scores, asked for in blocks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from precedents.metrics.preconditioners._inverse import REFUSAL, Inverse
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, ranked, stacked
 from precedents.metrics.similarities.cosine import cosine
-from precedents.metrics.vectors import ROWS, SQUARES, Features, Question, Vectors
+from precedents.metrics.vectors import ROWS, SQUARES, Features, Passing, Question, Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import COUNTED, FLOAT64, MOST
 from precedents.runtime.cache import Slot
@@ -49,6 +49,7 @@ class Ranked:
     lengths: Tensor | None  # [n], under M^-1; none where it is indefinite
     case_lengths: Tensor | None  # [m], the same of the cases
     count: int  # of training instances
+    completeness: Sequence[str] = ()  # for each case how it is known that none is missing, if not by a pass
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,11 @@ class Relevance:
         """The k most relevant training instances of each case; the full matrix is never held."""
         return self.ranked(cases, k).top
 
-    def ranked(self, cases: Examples, k: int, shown: int = 0) -> Ranked:
+    def ranked(self, cases: Examples, k: int, shown: int = 0, passing: Passing | None = None) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths.
 
-        `shown` is how many bytes are made of each of them afterwards.
+        `shown` is how many bytes are made of each of them afterwards; `passing` is what vectors go through that
+        are not kept.
         """
         train = self.workspace.subject.train
         train.unchanged()
@@ -169,7 +171,9 @@ class Relevance:
         every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases):
             passed.clear()
-            every.append(ranked(self._blocks(inverse.kernels(Question(self.vectors, group)), passed), k))
+            every.append(
+                ranked(self._blocks(inverse.kernels(Question(self.vectors, group, passing=passing)), passed), k)
+            )
             asked.append(passed[0].case_sq)
         tops, below = zip(*every, strict=True)
         top = stacked(tops)

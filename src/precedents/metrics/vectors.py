@@ -29,6 +29,7 @@ T = TypeVar("T")
 WEIGHED = 3  # vectors for one that is weighed: as it is formed, as it is weighed, and what comes of both
 
 RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
+Passing = Callable[[Iterator[RowBlock]], Iterator[RowBlock]]  # looks at blocks on their way
 
 SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers stored")
 WEIGHED_ROWS: Slot[int] = Slot("rows that are weighed at once")
@@ -100,10 +101,11 @@ class Vectors:
                 places = range(start, min(start + size, stop))
                 yield places, Rows.of(features(classifier, examples.take(places)))
 
-    def blocks(self, again: bool = True) -> Iterator[RowBlock]:
+    def blocks(self, again: bool = True, passing: Passing | None = None) -> Iterator[RowBlock]:
         """The vectors of the training set; kept if they will be asked for `again` and there is room for them.
 
-        Of a set that is streamed, which is dear to read, the first are kept as far as there is room.
+        Of a set that is streamed, which is dear to read, the first are kept as far as there is room. What is
+        not kept whole goes through `passing`, if it is given.
         """
         workspace, slot = self.workspace, ROWS.at(self.features)
         train = workspace.subject.train
@@ -121,8 +123,10 @@ class Vectors:
             room -= self.row_bytes * len(block[0])
             return room >= 0
 
-        whole = not room and slot not in workspace.cache
+        there = slot in workspace.cache
+        whole, passes = not room and not there, size > room and not there
         blocks = rest(None) if whole else workspace.cache.blocks(slot, rest, fits)
+        blocks = passing(blocks) if passing is not None and passes else blocks
         return _pieces(blocks, self._weighed) if self._forms else blocks
 
     @property
@@ -214,6 +218,7 @@ class Question:
     vectors: Vectors
     cases: Examples
     again: bool = True  # whether there will be another question like it
+    passing: Passing | None = None  # what the vectors go through that are not kept
 
     def case_rows(self) -> Rows:
         """The vectors of the cases."""
@@ -221,7 +226,7 @@ class Question:
 
     def train_blocks(self) -> Iterator[RowBlock]:
         """The vectors of the training set."""
-        return self.vectors.blocks(self.again)
+        return self.vectors.blocks(self.again, self.passing)
 
 
 def _pieces(blocks: Iterator[RowBlock], size: int) -> Iterator[RowBlock]:

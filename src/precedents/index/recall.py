@@ -1,0 +1,213 @@
+"""The second question: answered from codes of the training rows, with exact scores for those that matter.
+
+The rows of a large training set are not kept, but leave codes behind when they pass by for the first question.
+Each further question compares all codes, and computes again the few rows that can be among the most relevant.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from precedents.data.examples import Examples
+from precedents.data.sources import marks
+from precedents.gradients.rows import Rows, joined
+from precedents.index.codes import KEPT, LEFT, Coder, Codes, unit
+from precedents.index.search import FIRST, SHORT, SIGMAS, Approximation, Completed, Pool, Search, firsts
+from precedents.metrics.features.inputs import inputs
+from precedents.metrics.kernel import Kernel
+from precedents.metrics.preconditioners.identity import identity
+from precedents.metrics.ranking import TopK, checked_k, descending, stacked
+from precedents.metrics.relevance import Ranked, Relevance
+from precedents.metrics.similarities.cosine import cosine
+from precedents.metrics.similarities.dot import dot
+from precedents.metrics.similarities.l2 import l2
+from precedents.metrics.vectors import RowBlock, Vectors
+from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cache import Slot
+from precedents.runtime.sparse import SparseRows
+
+RISING = (cosine, dot, l2)  # similarities that are larger where the inner product is
+FEWEST = 8 * FIRST  # training instances that are worth codes
+SHARE = 16  # of how many instances one is in the sample that the basis is made of,
+SAMPLE = 2048  # which has no more than so many,
+LEAST = 16  # and no fewer
+FLOAT32 = 4  # bytes
+CODE = KEPT + LEFT + 6 * FLOAT64  # bytes, about
+MARKED = 512  # instances that are read at once to be told apart
+ARRAYS = 12  # of one number for each training instance, that a search holds for a case
+
+CODES: Slot[tuple[Coder, Codes]] = Slot("codes of the training set", large=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Recall:
+    """Codes of the training set of a relevance, and the answers from them."""
+
+    relevance: Relevance
+
+    @property
+    def vectors(self) -> Vectors:
+        """What is coded."""
+        return self.relevance.vectors
+
+    @property
+    def suits(self) -> bool:
+        """Whether scores rise with plain inner products of many vectors, which are dear, and codes are not.
+
+        Inputs cost less to compare than to code; a stream that is read in its order has no places to read at.
+        """
+        metric, model, train = (
+            self.relevance.metric,
+            self.relevance.workspace.classifier,
+            self.relevance.workspace.train,
+        )
+        plain = metric.similarity in RISING and metric.preconditioner == identity
+        dear = metric.features is not inputs and not isinstance(model.sample, SparseRows) and not train.ordered
+        fits = 4 * self.bytes <= model.budget.bytes and self.sample >= LEAST
+        return plain and dear and len(train) >= FEWEST and fits
+
+    @property
+    def bytes(self) -> int:
+        """What the codes take, and what makes them."""
+        width = self.vectors.width
+        making = FLOAT32 * Coder.sketch_of(width).length * (self.sample + 3 * KEPT)
+        return len(self.vectors) * CODE + width + making
+
+    @property
+    def sample(self) -> int:
+        """How many rows the basis is made of: as many as are useful, or as there is room for."""
+        row = FLOAT32 * Coder.sketch_of(self.vectors.width).length
+        return min(SAMPLE, len(self.vectors) // SHARE, self.relevance.workspace.room // (2 * row))
+
+    def noted(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
+        """The blocks of the whole training set, whose codes are kept once all have passed."""
+        if not self.suits:
+            yield from blocks
+            return
+        workspace, slot, n = self.relevance.workspace, CODES.at(self.vectors.features), len(self.vectors)
+        coder, codes = self._coder(), None
+        for places, rows in blocks:
+            yield places, rows
+            if coder is not None:
+                found = coder.codes(rows)  # whose lengths are known by now
+                codes = found.room(n) if codes is None else codes
+                codes.put(slice(places.start, places.stop), found)
+            del rows
+        if coder is not None and codes is not None:
+            workspace.cache.put(slot, (coder, codes))
+
+    def _coder(self) -> Coder | None:
+        """With the basis of a sample that has every class in its share; None if rows are too dear to code."""
+        workspace, n = self.relevance.workspace, len(self.vectors)
+        sketch = Coder.sketch_of(self.vectors.width)
+        places = workspace.train.labels.argsort(stable=True)[torch.linspace(0, n - 1, self.sample).long()]
+        sample, start = torch.empty(len(places), sketch.length), 0
+        for rows in _some(self.vectors, places.sort().values):
+            if sketch.is_dear(rows):
+                return None
+            sample[start : start + len(rows)] = unit(sketch, rows)
+            start += len(rows)
+        workspace.holding(CODES.at(self.vectors.features), self.bytes)
+        return Coder.of(sketch, sample)
+
+    def ranked(self, cases: Examples, k: int) -> Ranked | None:
+        """The k most relevant of each case; None where a pass over the training set must tell.
+
+        That is so where there are no codes, for very many cases, for one that is no number, and where too many
+        rows of a set that is not very large would be computed again.
+        """
+        n = len(self.vectors)
+        found = self.relevance.workspace.cache.get(CODES.at(self.vectors.features))
+        if found is None or 2 * len(cases) * firsts(checked_k(k, n)) > n:
+            return None
+        self.relevance.workspace.train.unchanged()
+        every = [Answer.of(self.relevance, *found, group, k) for group in self._groups(cases)]
+        lengths = torch.cat([each.known.case_lengths for each in every])
+        if not lengths.isfinite().all() or any(each.in_vain for each in every):
+            return None
+        top, below = stacked([each.top for each in every]), torch.cat([each.below() for each in every])
+        said = [line for each in every for line in each.said()]
+        return Ranked(top, below, every[0].known.lengths, lengths, n, said)
+
+    def _groups(self, cases: Examples) -> Iterator[Examples]:
+        """The cases in groups that a search has room for."""
+        each = ARRAYS * FLOAT64 * len(self.vectors)
+        size = max(1, self.relevance.workspace.classifier.budget.bytes // (4 * each))
+        for group in self.vectors.groups(cases):
+            pieces = (range(i, min(i + size, len(group))) for i in range(0, len(group), size))
+            yield from [group] if len(group) <= size else (group.selected(piece) for piece in pieces)
+
+
+def _some(vectors: Vectors, places: Tensor) -> Iterator[Rows]:
+    """The vectors of some training instances, in blocks."""
+    train, size = vectors.workspace.train, vectors.at_once
+    for start in range(0, len(places), size):
+        batch = train.take(places[start : start + size].tolist())
+        yield Rows.of(vectors.features(vectors.workspace.classifier, batch))
+
+
+def _alike(vectors: Vectors, places: Tensor) -> Tensor:
+    """A number for each of some training instances, which is the same for equal ones with equal labels."""
+    train, numbers, found = vectors.workspace.train, dict[bytes, int](), []
+    for start in range(0, len(places), MARKED):
+        batch = train.take(places[start : start + MARKED].tolist())
+        found += marks(batch.inputs, batch.labels.tolist())
+    return torch.tensor([numbers.setdefault(mark, len(numbers)) for mark in found])
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was found of some cases."""
+
+    known: Approximation
+    pool: Pool
+    completed: Sequence[Completed]
+    scores: Tensor  # [m, u], of what was computed again
+    top: TopK
+
+    @classmethod
+    def of(cls, relevance: Relevance, coder: Coder, codes: Codes, cases: Examples, k: int) -> "Answer":
+        """Compares the cases with all codes, and computes again whom that leaves in question."""
+        vectors, m = relevance.vectors, len(cases)
+        case = joined(vectors.rows(cases), m)
+        case_sq = case.squares()
+
+        def score(i: int, cross: Tensor, places: Tensor) -> Tensor:
+            kernel = Kernel(cross[None].double(), case_sq[i : i + 1], codes.squares[places])
+            return relevance.metric.similarity(kernel)[0]
+
+        def compute(places: Tensor) -> Tensor:
+            return torch.cat([case.products(rows) for rows in _some(vectors, places)], dim=1)
+
+        known, pool = codes.approximation(coder, case), Pool(m, compute)
+        completed = Search(known, score, partial(_alike, vectors), pool, k).found()
+        scores = torch.stack([score(i, pool.cross[i], pool.places) for i in range(m)])
+        order = descending(scores)[:, :k]
+        return cls(known, pool, completed, scores, TopK(pool.places[order], scores.gather(1, order)))
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether a pass over all rows is not much dearer, and surer."""
+        return len(self.known.lengths) <= SHORT and any(each.sure == "capped" for each in self.completed)
+
+    def below(self) -> Tensor:
+        """How many rows have lower scores than each of the best [m, k], at least; NaN is below every number."""
+        counts = []
+        for each, own, best in zip(self.completed, self.scores, self.top.scores, strict=True):
+            most = each.reach.double().index_copy(0, self.pool.places, own).nan_to_num(nan=-torch.inf)
+            counts.append(torch.searchsorted(most.sort().values, best.contiguous()))
+        return torch.stack(counts)
+
+    def said(self) -> list[str]:
+        """For each case how sure it is that the best were found."""
+        k, n = self.top.indices.shape[1], len(self.known.lengths)
+        again = f"{len(self.pool.places):,} of {n:,} rows computed again"
+        sure = {
+            "proved": f"exact; first {k} proved complete; {again}",
+            "likely": f"exact; first {k} complete at {SIGMAS:g} sigma; {again}",
+            "capped": f"exact, but capped: {again}, and others may be as relevant",
+        }
+        return [sure[each.sure] for each in self.completed]

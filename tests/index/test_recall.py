@@ -1,0 +1,262 @@
+"""The second question: the answers of a full pass, from a few rows that are computed again."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from precedents import Explainer
+from precedents.errors import PrecedentsError
+from precedents.index import codes as codes_module
+from precedents.index import recall as recall_module
+from precedents.index import search as search_module
+from precedents.index.recall import CODES
+
+N = 3000
+MEMORY = "70 MB"  # which has room for codes, and none for whole vectors
+
+Set = tuple[Tensor, Tensor]
+
+
+class Counting(nn.Sequential):
+    """How many instances have passed."""
+
+    passed = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        type(self).passed += len(x)
+        return super().forward(x)
+
+
+def network() -> nn.Module:
+    """Small, and its gradients are formed."""
+    torch.manual_seed(0)
+    return Counting(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 20, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(20, 4),
+    ).double()  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[nn.Module, Set, Tensor]:
+    """A model that has learned something."""
+    with torch.random.fork_rng(devices=[]):
+        model = network()
+        torch.manual_seed(1)
+        y = torch.arange(N) % 4
+        x = torch.randn(N, 1, 8, 8, dtype=torch.double) * 0.5
+        for quarter in range(4):
+            i, j = divmod(quarter, 2)
+            x[y == quarter, :, 4 * i : 4 * i + 4, 4 * j : 4 * j + 4] += 1
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+        for _ in range(60):
+            few = torch.randint(N, (128,))
+            loss = nn.functional.cross_entropy(model(x[few]), y[few])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return model.eval(), (x[:-20], y[:-20]), x[-20:]
+
+
+def asked_before(*args, **options) -> Explainer:
+    """An explainer that has made its codes."""
+    explainer = Explainer(*args, **{"memory": MEMORY} | options)
+    train = args[1]
+    explainer.explain(train.x[0] if isinstance(train, Items) else train[0][0])
+    workspace = explainer.relevance.workspace
+    assert CODES.at(explainer.relevance.metric.features) in workspace.cache
+    return explainer
+
+
+@pytest.fixture(params=["rows as they are", "sketched rows"])
+def first(request, monkeypatch) -> str:
+    """Whether rows are sketched first, as long ones are."""
+    if request.param == "sketched rows":
+        monkeypatch.setattr(codes_module, "EXACT", 512)
+        monkeypatch.setattr(codes_module, "BUCKETS", 512)
+    return request.param
+
+
+@pytest.mark.parametrize("metric", ["cos_grad", "dot_grad", "l2_grad"])
+@pytest.mark.parametrize("k", [1, 10])
+def test_answers_are_those_of_a_full_pass(world, first, metric: str, k: int) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, train, metric)
+    full = Explainer(model, train, metric, index=False)
+    expected, recalled = full.explain(cases, k), 0
+    for i in range(0, 20, 4):
+        found = explainer.explain(cases[i : i + 4], k)
+        recalled += len(found.completeness)
+        assert found.top.indices.tolist() == expected.top.indices[i : i + 4].tolist()
+        torch.testing.assert_close(found.top.scores, expected.top.scores[i : i + 4], rtol=1e-12, atol=1e-13)
+        assert (found.percentiles <= expected.percentiles[i : i + 4]).all()
+        assert (found.percentiles >= expected.percentiles[i : i + 4] - 5).all()
+        assert found.flags == full.explain(cases[i : i + 4], k).flags
+    assert recalled  # a pass is made where too many are alike
+
+
+def test_a_further_question_computes_few_rows(world, first) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, train)
+    Counting.passed = 0
+    found = explainer.explain(cases[0])
+    again = int(re.search(r"([\d,]+) of 2,980 rows computed again", found.completeness[0])[1].replace(",", ""))
+    assert 64 <= again <= 400
+    assert Counting.passed < 2 * again + 200
+
+
+def test_the_explanation_says_how_it_knows(world) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, train)
+    text = str(explainer.explain(cases[0]))
+    assert "exact; first 5 proved complete; " in text
+    assert re.search(r"above 9\d%", text)
+    assert explainer.explain(cases[0]).to_dict()["cases"][0]["completeness"].startswith("exact; first 5 proved")
+
+
+def test_where_rows_are_sketched_nothing_is_proved(world, monkeypatch) -> None:
+    model, train, cases = world
+    monkeypatch.setattr(codes_module, "EXACT", 512)
+    monkeypatch.setattr(codes_module, "BUCKETS", 512)
+    found = asked_before(model, train).explain(cases)
+    assert all("complete at 4 sigma" in each for each in found.completeness)
+
+
+def test_what_is_cut_off_is_said(world, monkeypatch) -> None:
+    model, train, cases = world
+    monkeypatch.setattr(search_module, "PROVING", -1)
+    monkeypatch.setattr(search_module, "SIGMAS", 400.0)
+    for module in (search_module, recall_module):
+        monkeypatch.setattr(module, "SHORT", 0)
+    found = asked_before(model, train).explain(cases[0])
+    assert "capped" in found.completeness[0]
+    assert "others may be as relevant" in str(found)
+
+
+def test_of_a_set_that_is_not_very_large_a_pass_is_made_instead(world, monkeypatch) -> None:
+    model, train, cases = world
+    monkeypatch.setattr(search_module, "PROVING", -1)
+    monkeypatch.setattr(search_module, "SIGMAS", 400.0)
+    explainer = asked_before(model, train)
+    Counting.passed = 0
+    assert explainer.explain(cases[0]).completeness == ()
+    assert Counting.passed < len(train[0]) + 500  # and little was computed in vain
+
+
+def test_without_an_index_each_question_is_a_pass(world) -> None:
+    model, train, cases = world
+    explainer = Explainer(model, train, memory=MEMORY, index=False)
+    for _ in range(2):
+        Counting.passed = 0
+        assert explainer.explain(cases[0]).completeness == ()
+        assert Counting.passed >= len(train[0])
+    assert "by a full pass" in explainer.explain(cases[0]).to_json()
+
+
+def test_scores_are_always_of_a_full_pass(world) -> None:
+    model, train, cases = world
+    found = asked_before(model, train).scores(cases[:2])
+    assert torch.equal(found, Explainer(model, train, memory=MEMORY, index=False).scores(cases[:2]))
+
+
+def test_of_equal_instances_the_first_are_named(world) -> None:
+    model, (x, y), cases = world
+    copies = x.clone()
+    places = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:1500].sort().values
+    copies[places], labels = cases[3], y.clone()
+    labels[places] = int(model(cases[3:4]).argmax())
+    found = asked_before(model, (copies, labels)).explain(cases[3])
+    assert sorted(found.top.indices[0].tolist()) == places[:5].tolist()
+    assert "capped" not in found.completeness[0]
+    again = int(re.search(r"([\d,]+) of", found.completeness[0])[1].replace(",", ""))
+    assert again < 700
+
+
+def test_zero_gradients_rank_as_in_a_full_pass(world) -> None:
+    model, (x, y), cases = world
+    sure = deepcopy(model)
+    sure[-1].weight.data *= 400  # most predictions are saturated: their gradients are zero
+    expected = Explainer(sure, (x, y), index=False).explain(cases, 20)
+    explainer = asked_before(sure, (x, y))
+    for i in range(0, 20, 4):
+        found = explainer.explain(cases[i : i + 4], 20)
+        assert found.top.indices.tolist() == expected.top.indices[i : i + 4].tolist()
+        assert found.remarks == expected.remarks[i : i + 4]
+
+
+def test_a_case_that_is_no_number_is_refused_as_by_a_full_pass(world) -> None:
+    model, train, cases = world
+    wrong = cases[:1] * torch.nan
+    said = []
+    for explainer in (asked_before(model, train), Explainer(model, train, index=False)):
+        with pytest.raises(PrecedentsError) as caught:
+            explainer.explain(wrong)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_a_case_unlike_all_others_is_answered_rightly(world) -> None:
+    model, train, _ = world
+    strange = torch.full((1, 1, 8, 8), -30.0, dtype=torch.double)
+    expected = Explainer(model, train, index=False).explain(strange)
+    assert asked_before(model, train).explain(strange).top.indices.tolist() == expected.top.indices.tolist()
+
+
+def test_training_rows_that_change_are_noticed(world) -> None:
+    model, (x, y), cases = world
+    mine = x.clone()
+    explainer = asked_before(model, (mine, y))
+    mine[17] += 1
+    with pytest.raises(PrecedentsError, match="Row 17"):
+        explainer.explain(cases[0])
+
+
+def test_very_many_cases_are_a_full_pass(world) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, train)
+    found = explainer.explain(cases.repeat(3, 1, 1, 1))
+    assert found.completeness == ()
+
+
+def test_threads_get_the_same_answers(world) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, train)
+    expected = [explainer.explain(case).top.indices.tolist() for case in cases]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda case: explainer.explain(case).top.indices.tolist(), cases))
+    assert found == expected
+
+
+class Items(Dataset):
+    """A set that is read anew each time."""
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        self.x, self.y = x, y
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        return self.x[i], int(self.y[i])
+
+
+def test_a_dataset_is_read_at_its_places(world) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, Items(*train))
+    found = explainer.explain(cases[1])
+    expected = Explainer(model, train, index=False).explain(cases[1])
+    assert found.completeness
+    assert found.top.indices.tolist() == expected.top.indices.tolist()
+
+
+@pytest.mark.parametrize("metric", ["cos_grad", "cos_x"])
+def test_a_stream_in_its_order_and_inputs_are_gone_through_again(world, metric: str) -> None:
+    model, train, cases = world
+    data = DataLoader(Items(*train), batch_size=500) if metric == "cos_grad" else train
+    explainer = Explainer(model, data, metric, memory=MEMORY)
+    for case in cases[:2]:
+        assert explainer.explain(case).completeness == ()
