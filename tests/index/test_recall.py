@@ -6,70 +6,15 @@ from copy import deepcopy
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from precedents import Explainer
 from precedents.errors import PrecedentsError
 from precedents.index import codes as codes_module
 from precedents.index import recall as recall_module
 from precedents.index import search as search_module
-from precedents.index.recall import CODES
 
-N = 3000
-MEMORY = "70 MB"  # which has room for codes, and none for whole vectors
-
-Set = tuple[Tensor, Tensor]
-
-
-class Counting(nn.Sequential):
-    """How many instances have passed."""
-
-    passed = 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        type(self).passed += len(x)
-        return super().forward(x)
-
-
-def network() -> nn.Module:
-    """Small, and its gradients are formed."""
-    torch.manual_seed(0)
-    return Counting(
-        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(8, 20, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(20, 4),
-    ).double()  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def world() -> tuple[nn.Module, Set, Tensor]:
-    """A model that has learned something."""
-    with torch.random.fork_rng(devices=[]):
-        model = network()
-        torch.manual_seed(1)
-        y = torch.arange(N) % 4
-        x = torch.randn(N, 1, 8, 8, dtype=torch.double) * 0.5
-        for quarter in range(4):
-            i, j = divmod(quarter, 2)
-            x[y == quarter, :, 4 * i : 4 * i + 4, 4 * j : 4 * j + 4] += 1
-        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-        for _ in range(60):
-            few = torch.randint(N, (128,))
-            loss = nn.functional.cross_entropy(model(x[few]), y[few])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    return model.eval(), (x[:-20], y[:-20]), x[-20:]
-
-
-def asked_before(*args, **options) -> Explainer:
-    """An explainer that has made its codes."""
-    explainer = Explainer(*args, **{"memory": MEMORY} | options)
-    train = args[1]
-    explainer.explain(train.x[0] if isinstance(train, Items) else train[0][0])
-    workspace = explainer.relevance.workspace
-    assert CODES.at(explainer.relevance.metric.features) in workspace.cache
-    return explainer
+from .worlds import MEMORY, Counting, Items, asked_before
 
 
 @pytest.fixture(params=["rows as they are", "sketched rows"])
@@ -229,19 +174,6 @@ def test_threads_get_the_same_answers(world) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda case: explainer.explain(case).top.indices.tolist(), cases))
     assert found == expected
-
-
-class Items(Dataset):
-    """A set that is read anew each time."""
-
-    def __init__(self, x: Tensor, y: Tensor) -> None:
-        self.x, self.y = x, y
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, i: int) -> tuple[Tensor, int]:
-        return self.x[i], int(self.y[i])
 
 
 def test_a_dataset_is_read_at_its_places(world) -> None:

@@ -251,14 +251,17 @@ class Explainer:
     @door
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
-        return self.relevance.estimate(whole_number(m, "m"))
+        recall, m = Recall(self.relevance), whole_number(m, "m")
+        found = self.relevance.estimate(m, recall.computed(m) if self.index else None)
+        return replace(found, disk=recall.disk)
 
     @door
     def save(self, folder: str | Path) -> None:
         """Keeps the fitted metric and the training set's vectors, so that `load` answers at once.
 
-        The folder gets safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how
-        many bytes; a disk without room is refused. The model and the training set are not in it.
+        Of a large training set codes are kept, of about a kilobyte for each instance. The folder gets
+        safetensors and a JSON manifest, whole or not at all. `estimate().disk` says how many bytes; a disk
+        without room is refused. The model and the training set are not in it.
         """
         save(self.relevance, path(folder, "folder"), self.subject)
 
@@ -266,6 +269,8 @@ class Explainer:
     @door
     def load(cls, folder: str | Path, model: Any, train: Any = None, **options: Any) -> "Explainer":
         """The explainer that was saved from this model and training set: the same numbers, bit for bit.
+
+        Of codes, these are those of its further questions: they compute a few instances again.
 
         A weight, label or row that has changed is refused, with what differs. `options` are those of an
         Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
@@ -275,6 +280,7 @@ class Explainer:
         explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
         saved.restore(explainer.relevance)
         explainer._reading = saved.reading
+        explainer._recall = Recall(explainer.relevance) if explainer.index else None
         if explainer.subject.classes is None:
             explainer.subject = replace(explainer.subject, classes=saved.manifest.classes)
         if explainer.subject.train.ids is None and saved.manifest.ids is not None:

@@ -12,8 +12,7 @@ compared, when the first question comes.
 """
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -24,59 +23,53 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from precedents._version import __version__
 from precedents.adapters._subject import Subject
 from precedents.classifier.behaviour import Behaviour, behaviour, differences, tolerance
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
-from precedents.errors import BudgetError, FormatError, InputError, PrecedentsError, StaleError, StoreError
+from precedents.errors import BudgetError, InputError, StaleError, StoreError
+from precedents.explain.manifest import (
+    MANIFEST,
+    TRAIN,
+    Item,
+    Manifest,
+    again,
+    damage,
+    identity,
+    manifest_of,
+    own_files,
+)
 from precedents.gradients.rows import Rows
+from precedents.index.recall import Recall
 from precedents.metrics.features.inputs import inputs
-from precedents.metrics.preconditioners.hessian import CURVATURE, HessianKind
+from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Holding, Vectors
 from precedents.runtime.atomic import recovered, whole, written_to
-from precedents.runtime.sealed import is_sealed, sealed
+from precedents.runtime.sealed import sealed
 from precedents.runtime.serialize import UnwritableError, read, written
 from precedents.runtime.tensor_files import TensorFiles
-from precedents.runtime.users_code import out_of_memory
 from precedents.runtime.wording import readable
 
-FORMAT = 3
-MANIFEST, TRAIN = "explainer.json", "train.safetensors"
 ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
 TRIES = 5  # readings of a folder that others replace meanwhile
-OURS = re.compile(r"explainer\.json|train\.safetensors|\d{4,}\.safetensors")
-
-Item = Mapping[str, Any]  # a value, and the name of the file with its tensors
-DAMAGES = (LookupError, TypeError, ValueError, AttributeError, ImportError, RuntimeError)
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What is in a folder."""
-
-    metric: str
-    classes: list[str] | None
-    model: str  # the fingerprint of the classifier
-    weights: Mapping[str, str]  # a mark of each weight and buffer
-    inverse: Item | None  # none: it is fitted again
-    sample: Item | None  # the vector of one instance
-    holdings: Mapping[str, Sequence[Item]]  # what questions read of the training set, by the name of its slot
-    files: dict[str, dict[str, Any]]
-    curvature: HessianKind | None  # the kind that was chosen, which the memory may have decided
-    ids: list[str | int] | None = None  # what the training instances are called
-    version: str = __version__
-    torch: str = str(torch.__version__)
-    format: int = FORMAT
 
 
 def save(relevance: Relevance, folder: Path, subject: Subject) -> None:
-    """Keeps the fitted inverse, one vector to know the features by, and what of the training set is read."""
-    _checked_place(folder, relevance.disk)
-    workspace, inverse, vectors = relevance.workspace, relevance.inverse, relevance.vectors
+    """Keeps the fitted inverse, one vector to know the features by, and what of the training set is read.
+
+    That are whole vectors where they are kept in memory too, and else their codes, where there can be any.
+    """
+    workspace, inverse, vectors, recall = (
+        relevance.workspace,
+        relevance.inverse,
+        relevance.vectors,
+        Recall(relevance),
+    )
+    _checked_place(folder, recall.disk)
+    holdings = [recall.holding] if recall.wanted else inverse.holdings(vectors)
     workspace.train.unchanged(whole=True)
-    with whole(folder, _own(folder)) as fresh:
+    with whole(folder, own_files(folder)) as fresh:
         files = TensorFiles(fresh)
         known = {id(value): name for name, value in _known(relevance).items()}
         manifest = Manifest(
@@ -86,7 +79,7 @@ def save(relevance: Relevance, folder: Path, subject: Subject) -> None:
             weights=_weights(workspace.classifier),
             inverse=_item(inverse, known, files),
             sample=_item(_sample(vectors), known, files),
-            holdings={each.slot.name: _items(each, known, files) for each in inverse.holdings(vectors)},
+            holdings={each.slot.name: _items(each, known, files) for each in holdings},
             files=files.known,
             curvature=workspace.cache.get(CURVATURE),
             ids=None if subject.train.ids is None else list(subject.train.ids),
@@ -129,16 +122,16 @@ class Saved:
         """Refuses what is not complete, or of another format or version; one that is replaced is read again."""
         recovered(folder)
         for left in reversed(range(TRIES)):
-            before = _identity(folder)
+            before = identity(folder)
             try:
-                saved = cls(folder, _manifest(folder))
-                with _damage(folder):
+                saved = cls(folder, manifest_of(folder))
+                with damage(folder):
                     saved.files.open()
             except (StoreError, InputError):
-                if left and _identity(folder) != before:
+                if left and identity(folder) != before:
                     continue
                 raise
-            if _identity(folder) == before:
+            if identity(folder) == before:
                 return saved
         raise StoreError(f"{folder} is being replaced again and again by others. Load it when they are done.")
 
@@ -150,7 +143,7 @@ class Saved:
     def restore(self, relevance: Relevance) -> None:
         """Gives the relevance what was kept; refuses what was saved of another one."""
         marks, cache, vectors = _marks(relevance.workspace.train), relevance.workspace.cache, relevance.vectors
-        with _damage(self.folder):
+        with damage(self.folder):
             self._refuse(list(self._differences(relevance, marks)))
             known, manifest = _known(relevance), self.manifest
             self._refuse(list(self._otherwise(relevance, known)))
@@ -159,15 +152,16 @@ class Saved:
             if manifest.inverse is not None:
                 fitted = self.value(manifest.inverse, known)
                 cache.put(relevance.slot, fitted)
-            for holding in relevance.inverse.holdings(vectors):
-                items = manifest.holdings[holding.slot.name]
-                if items:
-                    cache.put(holding.slot, SavedBlocks(self, items, known))
+            holdings = {each.slot.name: each.slot for each in relevance.inverse.holdings(vectors)}
+            codes = Recall(relevance).holding.slot
+            for name in [codes.name] if codes.name in manifest.holdings else holdings:
+                if items := manifest.holdings[name]:
+                    cache.put({codes.name: codes, **holdings}[name], SavedBlocks(self, items, known))
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Around a question: files that were cut, and tensors of other shapes, are a damage of the folder."""
-        with _damage(self.folder):
+        with damage(self.folder):
             for name in self.files.mapped:
                 self.files.whole(name)
             yield
@@ -175,7 +169,7 @@ class Saved:
     def _refuse(self, differences: Sequence[str]) -> None:
         if differences:
             said = "; ".join(differences)
-            raise StaleError(f"{self.folder} does not fit, for these differ: {said}. {_again(self.folder)}")
+            raise StaleError(f"{self.folder} does not fit, for these differ: {said}. {again(self.folder)}")
 
     def _differences(self, relevance: Relevance, marks: Mapping[str, Tensor]) -> Iterator[str]:
         for name, then, now in (
@@ -230,7 +224,7 @@ class SavedBlocks(Sequence[Any]):
     def __getitem__(self, place: Any) -> Any:
         if place not in self._read:
             item = self.items[place]  # an IndexError ends an iteration
-            with _damage(self.saved.folder):
+            with damage(self.saved.folder):
                 self._read[place] = self.saved.value(item, self.known)
         return self._read[place]
 
@@ -272,40 +266,6 @@ def _alike(one: Any, other: Any, within: float) -> bool:
     return bool((left - right).norm() <= within * left.norm())
 
 
-def _manifest(folder: Path) -> Manifest:
-    """What is in the folder; what is no manifest, of another format or damaged is refused."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        state = "has no saved explainer in it" if folder.is_dir() else "is no folder"
-        raise InputError(f"{folder} {state}. Save one there: explainer.save({str(folder)!r})")
-    try:
-        text = path.read_bytes()
-        content = json.loads(text)
-        found = content["format"], content["version"]
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error}.") from error
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise FormatError(f"{path} is no manifest of an explainer. {_again(folder)}") from None
-    if found != (FORMAT, __version__):
-        raise FormatError(
-            f"{folder} has the format {found[0]} of version {found[1]}; this is version {__version__}, "
-            f"which reads its own format {FORMAT}. {_again(folder)}"
-        )
-    with _damage(folder):
-        if not is_sealed(text):
-            raise FormatError(f"{path} is damaged: its checksum differs.")
-        return Manifest(**{name: value for name, value in content.items() if name != "checksum"})
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """What tells a folder from one that takes its place: the number of a file, and when it was written."""
-    try:
-        found = (folder / MANIFEST).stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
-
-
 def _checked_place(folder: Path, size: int) -> None:
     """Refuses to overwrite what is no saved explainer, and a disk without room."""
     empty = folder.is_dir() and not any(folder.iterdir())
@@ -318,33 +278,3 @@ def _checked_place(folder: Path, size: int) -> None:
             f"Saving to {folder} needs {readable(size)}, but the disk has {readable(free)} left. "
             "Name a folder on another disk."
         )
-
-
-def _own(folder: Path) -> Callable[[Path], bool]:
-    """Whether a file is of the explainer that was saved there: one of its manifest, or called like one."""
-    try:
-        listed = set(json.loads((folder / MANIFEST).read_bytes())["files"]) | {MANIFEST}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return lambda path: OURS.fullmatch(str(path)) is not None
-    return lambda path: str(path) in listed
-
-
-@contextmanager
-def _damage(folder: Path) -> Iterator[None]:
-    """What the manifest lacks, or has and should not have, is a damage."""
-    try:
-        yield
-    except FormatError as error:
-        if _again(folder) in str(error):
-            raise
-        raise FormatError(f"{error} {_again(folder)}") from error
-    except PrecedentsError:
-        raise
-    except DAMAGES as error:
-        if out_of_memory(error):
-            raise
-        raise FormatError(f"{folder / MANIFEST} is damaged: {error!r}. {_again(folder)}") from error
-
-
-def _again(folder: Path) -> str:
-    return f"Save it again: Explainer(model, train).save({str(folder)!r})"

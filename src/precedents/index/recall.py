@@ -4,9 +4,10 @@ The rows of a large training set are not kept, but leave codes behind when they 
 Each further question compares all codes, and computes again the few rows that can be among the most relevant.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.similarities.cosine import cosine
 from precedents.metrics.similarities.dot import dot
 from precedents.metrics.similarities.l2 import l2
-from precedents.metrics.vectors import RowBlock, Vectors
+from precedents.metrics.vectors import ROWS, Holding, RowBlock, Vectors
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.sparse import SparseRows
@@ -39,7 +40,7 @@ CODE = KEPT + LEFT + 6 * FLOAT64  # bytes, about
 MARKED = 512  # instances that are read at once to be told apart
 ARRAYS = 12  # of one number for each training instance, that a search holds for a case
 
-CODES: Slot[tuple[Coder, Codes]] = Slot("codes of the training set", large=True)
+CODES: Slot[Sequence[tuple[Coder, Codes]]] = Slot("codes of the training set", large=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ class Recall:
                 codes.put(slice(places.start, places.stop), found)
             del rows
         if coder is not None and codes is not None:
-            workspace.cache.put(slot, (coder, codes))
+            workspace.cache.put(slot, [(coder, codes)])
 
     def _coder(self) -> Coder | None:
         """With the basis of a sample that has every class in its share; None if rows are too dear to code."""
@@ -113,6 +114,45 @@ class Recall:
         workspace.holding(CODES.at(self.vectors.features), self.bytes)
         return Coder.of(sketch, sample)
 
+    @property
+    def there(self) -> bool:
+        """Whether there are codes."""
+        return CODES.at(self.vectors.features) in self.relevance.workspace.cache
+
+    @cached_property
+    def wanted(self) -> bool:
+        """Whether codes are what is kept of the training set, and not its whole vectors."""
+        workspace, vectors = self.relevance.workspace, self.vectors
+        if self.there or ROWS.at(vectors.features) in workspace.cache or not self.suits:
+            return self.there
+        one = next(_some(vectors, torch.tensor(workspace.train.largest[:1])))
+        large = vectors.row_bytes * len(vectors) > vectors.room
+        return large and not Coder.sketch_of(vectors.width).is_dear(one)
+
+    @property
+    def holding(self) -> Holding[tuple[Coder, Codes]]:
+        """The codes, which are made by a pass if they are not there, and where they are kept."""
+        return Holding(CODES.at(self.vectors.features), self._made)
+
+    def _made(self) -> Sequence[tuple[Coder, Codes]]:
+        workspace, vectors = self.relevance.workspace, self.vectors
+        if not self.there:
+            deque(self.noted(vectors.rows(workspace.train)), maxlen=0)
+        return workspace.cache.get(CODES.at(vectors.features)) or []
+
+    @property
+    def disk(self) -> int:
+        """About how many bytes it takes when it is saved."""
+        if not self.wanted:
+            return self.relevance.disk
+        basis = FLOAT32 * Coder.sketch_of(self.vectors.width).length * KEPT
+        return len(self.vectors) * (CODE + 2 * FLOAT64) + basis
+
+    def computed(self, m: int) -> int | None:
+        """How many rows m cases will have computed again; None if a pass over all of them answers."""
+        few = m * firsts(1)
+        return few if self.there and 2 * few <= len(self.vectors) else None
+
     def ranked(self, cases: Examples, k: int) -> Ranked | None:
         """The k most relevant of each case; None where a pass over the training set must tell.
 
@@ -124,7 +164,7 @@ class Recall:
         if found is None or 2 * len(cases) * firsts(checked_k(k, n)) > n:
             return None
         self.relevance.workspace.train.unchanged()
-        every = [Answer.of(self.relevance, *found, group, k) for group in self._groups(cases)]
+        every = [Answer.of(self.relevance, *found[0], group, k) for group in self._groups(cases)]
         lengths = torch.cat([each.known.case_lengths for each in every])
         if not lengths.isfinite().all() or any(each.in_vain for each in every):
             return None

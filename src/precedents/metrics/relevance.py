@@ -190,16 +190,18 @@ class Relevance:
             yield self.metric.similarity(kernel)
 
     @door
-    def estimate(self, m: int) -> Estimate:
+    def estimate(self, m: int, computed: int | None = None) -> Estimate:
         """What the relevance to m cases will take, from a trial on a few instances.
 
-        What is there already, computed or loaded, is not counted.
+        What is there already, computed or loaded, is not counted; `computed` is how many training instances
+        are, if that is known.
         """
         vectors, n = self.vectors, len(self.vectors)
         known, fitted = self._known, self.slot in self.workspace.cache
         cost = self.metric.preconditioner.cost(vectors, m)
         done = self.metric.preconditioner.cost(vectors, 0) if fitted else Cost()
-        passes = m + (0 if known else n) + max(0.0, cost.passes - done.passes) * n
+        own = (0 if known else n) if computed is None else computed
+        passes = m + own + max(0.0, cost.passes - done.passes) * n
         single, pair = self._rates(passes)
         seconds = passes * single + n * m * pair + (cost.flops - done.flops) / speed(torch.double)
         seconds += LOOKS * self.workspace.classifier.input_bytes * (n + SHOWN * m) / bandwidth()

@@ -17,6 +17,7 @@ from precedents.runtime.sparse import SparseRows, joined_parts, parts
 PLACES = (
     "precedents.gradients.",
     "precedents.curvature.",
+    "precedents.index.",
     "precedents.metrics.preconditioners.",
 )  # whose dataclasses may be written
 
