@@ -184,7 +184,7 @@ def _unpacked(model: Any) -> tuple[Any, Any, Any] | None:
     network, tool = model if isinstance(model, tuple) and len(model) == 2 else (model, None)
     if isinstance(model, _type("pipelines.base", "Pipeline")):
         network, tool = model.model, model  # which has the tools as a processor has them
-    network = unwrapped(network)
+    network = network if network is model else unwrapped(network)  # as the model itself is already
     inside = base_of(network) if hasattr(network, "peft_config") else network
     tokenizer = getattr(tool, "tokenizer", tool if hasattr(tool, "all_special_ids") else None)
     processor = getattr(tool, "image_processor", tool if hasattr(tool, "preprocess") else None)

@@ -47,7 +47,7 @@ class PyTorch(Adapter):
 
     def examples(self, data: Any, what: str) -> Examples:
         """As `Examples.of` reads them."""
-        made = Examples.of(data, what, labels=self.where.labels)
+        made = super().examples(data, what)
         if self.lit is not None and what == TRAINING:
             self.read = made, data
         return made

@@ -102,9 +102,8 @@ class Examples:
         Items of a dataset and batches of a loader are pairs (x, y), or dicts whose label is called "label" or
         the like and whose other entries are the keyword arguments of the model. `labels` says where else labels
         are: a key of the items or a column, a position in them (-1 for the last part), an attribute of the
-        dataset, which is then not read before it is needed, or the class numbers themselves.
-
-        `collate_fn` makes batches of items, which may differ in shape; a loader's own is used as it is. Of a
+        dataset, which is then not read before it is needed, or the class numbers themselves. `collate_fn`
+        makes batches of items, which may differ in shape; a loader's own is used as it is. Of a
         LightningDataModule, the loader for training or for tests is read, in the order of its data set.
 
         `ids` are what the instances are called: themselves, or the key, column or attribute that has them; a
@@ -125,10 +124,9 @@ class Examples:
             made = cls(*collated_set(data, own, labels, what))
         else:
             made = _read(data, labels, what, names)
-        if ids is None and (names is None or classes is not None):
-            return made
         called = None if ids is None else checked_ids(ids, len(made), what)
-        return replace(made, ids=called, classes=None if classes is not None else in_order(names))
+        own_names = None if names is None or classes is not None else in_order(names)
+        return made if called is own_names is None else replace(made, ids=called, classes=own_names)
 
     def __len__(self) -> int:
         return len(self.labels)

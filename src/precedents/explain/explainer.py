@@ -39,7 +39,7 @@ from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.metrics.relevance import Ranked, Relevance
+from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import RowBlock
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
@@ -157,12 +157,14 @@ class Explainer:
     def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
-        The label of a case is the model's own prediction unless `labels` says otherwise, by class numbers or by
-        names where they are known; one case may have its label alone.
+        The label of a case is the model's own prediction unless `labels` says otherwise: numbers, or names.
         """
         cases = self.subject.cases(x, labels)
         with self._reading():
-            ranked = self._ranked(cases, k)
+            ranked = None if self._recall is None else self._recall.ranked(cases, k)
+            if ranked is None:
+                shown, passing = 2 * self.subject.classifier.input_bytes, self._passing if self.index else None
+                ranked = self.relevance.ranked(cases, k, shown, passing)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
@@ -177,7 +179,6 @@ class Explainer:
             **doubts.marks(indices.shape[1]),
         }
         return Explanation(
-            metric=self.name,
             predictions=cases.labels,
             top=ranked.top,
             labels=found,
@@ -185,24 +186,14 @@ class Explainer:
             precedents_inputs=precedents,
             percentiles=100 * ranked.below.double() / ranked.count,
             flags=_named(marks, *indices.shape),
-            warnings=self._warnings(),
             parts=self._parts(asked, offered, places),
             originals=_originals(cases, train, indices),
             given=labels is not None,
             remarks=self._remarks(x, asked.inputs, doubted),
-            case_ids=cases.ids,
-            ids=None if train.ids is None else [[train.ids[i] for i in row] for row in indices.tolist()],
+            **_called(cases, train, indices),
             completeness=ranked.completeness,
             **self._known(),
         )
-
-    def _ranked(self, cases: Examples, k: int) -> Ranked:
-        """From codes, if an earlier question has left any; else by a pass over the training set."""
-        ranked = None if self._recall is None else self._recall.ranked(cases, k)
-        if ranked is not None:
-            return ranked
-        shown, passing = 2 * self.subject.classifier.input_bytes, self._passing if self.index else None
-        return self.relevance.ranked(cases, k, shown, passing)
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """Vectors that are not kept leave codes behind."""
@@ -214,6 +205,8 @@ class Explainer:
         subject, relevance = self.subject, self.relevance
         spread = partial(spread_of, subject.train, subject.render)
         return {
+            "metric": self.name,
+            "warnings": self._warnings(),
             "classes": subject.classes,
             "render": subject.render,
             "spread": relevance.workspace.cache.once(SPREAD, spread),
@@ -296,6 +289,12 @@ def _originals(
     if cases.originals is None or train.originals is None:
         return None
     return cases.seen(range(len(cases))), [train.seen(row) for row in indices.tolist()]
+
+
+def _called(cases: Examples, train: Examples, indices: Tensor) -> dict[str, Any]:
+    """What their owner calls the cases, and their precedents [m, k]."""
+    ids = None if train.ids is None else [[train.ids[i] for i in row] for row in indices.tolist()]
+    return {"case_ids": cases.ids, "ids": ids}
 
 
 def _named(marks: Mapping[str, Tensor], m: int, k: int) -> list[list[tuple[str, ...]]]:
