@@ -46,7 +46,7 @@ def test_a_metric_that_passes_everything_comes_first() -> None:
 def test_among_those_that_pass_the_highest_rate_wins() -> None:
     found = recommended(a=("passed", "passed", 0.96, 1), b=("passed", "passed", 0.99, 9))
     assert found.metric == "b"
-    assert "So do a." in str(found)
+    assert "So does a." in str(found)
     assert "highest mean success rate, 0.990 against 0.960 of a" in str(found)
 
 

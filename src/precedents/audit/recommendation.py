@@ -140,7 +140,8 @@ def _verdict(best: Standing, within: Sequence[Standing]) -> list[str]:
     ran, weak = len(best.results), best.told("weak")
     if best.verdict == "passed":
         passing = [each.metric for each in within if each.verdict == "passed"]
-        others = f" So do {', '.join(passing[1:])}." if len(passing) > 1 else " No other metric does."
+        so = "So does" if len(passing) == 2 else "So do"
+        others = f" {so} {', '.join(passing[1:])}." if len(passing) > 1 else " No other metric does."
         return [f"Use {best.metric}: it passes every criterion ({ran} of {ran}).{others}"]
     if best.verdict == "failed":
         return [

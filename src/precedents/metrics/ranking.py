@@ -44,7 +44,8 @@ def checked_k(k: int, n: int) -> int:
     """K itself, if it is a number of precedents that n training instances can give."""
     whole = hasattr(k, "__index__") and not isinstance(k, bool)
     if not whole or not 1 <= index(k) <= n:
-        raise InputError(f"k is {k!r}, but there are {n} training instances. Ask for k from 1 to {n}.")
+        kind = "" if whole else ", which is no whole number"
+        raise InputError(f"k is {k!r}{kind}, but there are {n} training instances. Ask for k from 1 to {n}.")
     return index(k)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NONE = "–"
 STYLES = {"passed": "green", "weak": "yellow", "failed": "red", "undecided": "cyan"}  # in the terminal
 MARKS = {"weak": "~", "failed": "!", "undecided": "?"}  # by verdict, for whoever sees no colours
-LEGEND = "passed, weak (~), failed (!), undecided (?), not applicable (–)"
+LEGEND = "passed, weak (~), failed (!), undecided (?), not applicable or left out (–)"
 
 
 @dataclass(frozen=True)
