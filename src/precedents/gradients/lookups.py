@@ -47,7 +47,7 @@ class Lookup:
 
     def products(self, other: "Lookup") -> Tensor:
         """The other's entries, weighed by this one's table of the rows that it has used."""
-        few = max(1, isqrt(TABLE_NUMBERS // self._entries), TABLE_NUMBERS // self.parameter.numel())
+        few = max(1, isqrt(TABLE_NUMBERS // self._entries), 2 * TABLE_NUMBERS // self.parameter.numel())
         if few < len(self):
             mine = (self.changed(partial(some_of, i, i + few)) for i in range(0, len(self), few))
             return torch.cat([each.products(other) for each in mine])
