@@ -226,22 +226,24 @@ class Relevance:
         size = min(FEWEST, self.vectors.at_once, len(train))
         few = train.take(range(size))
         spent, rows = timed(partial(_rows, features, model, few))  # what comes first is slower
-        best = float("inf")
+        best, trials = float("inf"), list[tuple[int, float]]()
         while size:
             del rows  # whose memory is free for the next ones
             seconds, rows = timed(partial(_rows, features, model, few))
             spent, best, last = spent + seconds, min(best, seconds / size), size
+            trials.append((size, seconds))
             allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
             most = min(self.vectors.at_once, len(train), MOST)
             sizes = (each for each in (min(4 * size, most), min(2 * size, most)) if each > size)
             size = next((each for each in sizes if spent + each * best <= allowed), 0)
             few = train.take(range(size)) if size else few
+        single = _single(trials, self.vectors.at_once)
         if self._weighs:
-            return best, _ranking()
+            return single, _ranking()
         sparse = isinstance(model.sample, SparseRows)  # whose pairs are dear, beside their passes
         asked = rows.between(0, min(last, SPARSE_CASES)) if sparse else rows
         asked.products(rows)
-        return best, timed(partial(asked.products, rows))[0] / (len(asked) * last) + _ranking()
+        return single, timed(partial(asked.products, rows))[0] / (len(asked) * last) + _ranking()
 
     @property
     def disk(self) -> int:
@@ -254,6 +256,19 @@ class Relevance:
 
 def _rows(features: Features, model: Classifier, batch: Batch) -> Rows:
     return Rows.of(features(model, batch))
+
+
+def _single(trials: Sequence[tuple[int, float]], block: int) -> float:
+    """Seconds for an instance in a block of so many, from trials (instances, seconds) on few and on more.
+
+    What is spent once for a block is shared by all of it; at most half of the best trial's rate goes by that.
+    """
+    best = min(seconds / size for size, seconds in trials)
+    (few, short), (many, long) = trials[0], trials[-1]
+    if many == few:
+        return best
+    each = (long - short) / (many - few)
+    return min(best, max(best / 2, each + max(0.0, short - few * each) / block))
 
 
 @cache
