@@ -77,9 +77,9 @@ class Search:
 
     def found(self) -> list["Completed"]:
         """Computes rows until the k best of each case are among them; and how sure that is."""
-        firsts = [self._firsts(case) for case in range(len(self.known.case_lengths))]
-        self.pool.add(torch.cat(firsts))
-        return [self._completed(case, first) for case, first in enumerate(firsts)]
+        best = [self._firsts(case) for case in range(len(self.known.case_lengths))]
+        self.pool.add(torch.cat(best))
+        return [self._completed(case, first) for case, first in enumerate(best)]
 
     def _firsts(self, case: int) -> Tensor:
         """The rows [u] that seem to be best."""
@@ -95,8 +95,8 @@ class Search:
         reach = self._scores(case, self._reach(case, first))
         if self.known.most is not None:
             most = self._scores(case, self.known.most[case])
-            if int(self._open(case, most).sum()) <= PROVING:
-                self._complete(case, most, PROVING)
+            few = int(self._open(case, most).sum()) <= PROVING
+            if few and self._complete(case, most, PROVING):
                 return Completed("proved", reach)
         return Completed("likely" if self._complete(case, reach, self.cap) else "capped", reach)
 

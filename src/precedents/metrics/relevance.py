@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROUGHLY = 16  # vectors and passes that a question holds, at most, for one case
 SPARSE_CASES = 64  # that a trial compares, where rows are sparse
-FEWEST = 8  # instances of a first trial,
+FEWEST = 4  # instances of a first trial,
 ALLOWED = 0.8  # seconds that all trials may take,
 SHARE = 0.04  # or the share of what is estimated,
 MOST_ALLOWED = 3.0  # and not more
@@ -243,7 +243,8 @@ class Relevance:
         sparse = isinstance(model.sample, SparseRows)  # whose pairs are dear, beside their passes
         asked = rows.between(0, min(last, SPARSE_CASES)) if sparse else rows
         asked.products(rows)
-        return single, timed(partial(asked.products, rows))[0] / (len(asked) * last) + _ranking()
+        once, pair = _pairs(asked, rows)
+        return single + once, pair + _ranking()
 
     @property
     def disk(self) -> int:
@@ -269,6 +270,14 @@ def _single(trials: Sequence[tuple[int, float]], block: int) -> float:
         return best
     each = (long - short) / (many - few)
     return min(best, max(best / 2, each + max(0.0, short - few * each) / block))
+
+
+def _pairs(asked: Rows, rows: Rows) -> tuple[float, float]:
+    """Seconds for a training instance with any cases, and for each of them, from trials on few and on more."""
+    a, b, few = len(asked), len(rows), max(1, len(asked) // 4)
+    short, long = (timed(partial(some.products, rows))[0] for some in (asked.between(0, few), asked))
+    each = max(0.0, long - short) / ((a - few) * b) if a > few else long / (a * b)
+    return max(0.0, short / b - few * each), each
 
 
 @cache
