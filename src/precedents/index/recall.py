@@ -28,6 +28,7 @@ from precedents.metrics.similarities.l2 import l2
 from precedents.metrics.vectors import ROWS, Holding, RowBlock, Vectors
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
+from precedents.runtime.progress import tracked
 from precedents.runtime.sparse import SparseRows
 
 RISING = (cosine, dot, l2)  # similarities that are larger where the inner product is
@@ -184,7 +185,7 @@ class Recall:
 def _some(vectors: Vectors, places: Tensor) -> Iterator[Rows]:
     """The vectors of some training instances, in blocks."""
     train, size = vectors.workspace.train, vectors.at_once
-    for start in range(0, len(places), size):
+    for start in tracked(range(0, len(places), size), "some of the training set"):
         batch = train.take(places[start : start + size].tolist())
         yield Rows.of(vectors.features(vectors.workspace.classifier, batch))
 
