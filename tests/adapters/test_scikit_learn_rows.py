@@ -268,6 +268,21 @@ def test_a_wrong_case_is_refused_with_what_is_wrong(explainer, wine, case, said)
         explainer.explain(case(wine[0].iloc[0]))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", [pd.DataFrame, np.asarray])
+def test_what_is_no_number_is_named_by_its_row_and_column(kind, value) -> None:
+    x, y = load_wine(return_X_y=True, as_frame=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(kind(x), y)
+    wrong = x.copy()
+    wrong.iloc[7, 10] = value
+    column = "'hue'" if kind is pd.DataFrame else "10"
+    said = f"row 7 has {value} in the column {column}, which the Pipeline cannot take.*SimpleImputer"
+    with pytest.raises(InputError, match=f"The training set: {said}"):
+        Explainer(model, (kind(wrong), y))
+    with pytest.raises(InputError, match=f"The cases: {said}"):
+        Explainer(model, (kind(x), y)).explain(kind(wrong))
+
+
 def test_wrong_cases_of_arrays_and_texts_are_refused(texts) -> None:
     x, y = load_wine(return_X_y=True)
     model = make_pipeline(StandardScaler(), PCA(3), LogisticRegression()).fit(x, y)

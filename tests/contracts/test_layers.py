@@ -135,7 +135,7 @@ def extended(tmp_path_factory) -> Path:
 
 def run(*command: str, path: Path) -> str:
     """What a command prints, with the package at `path`; a command that fails is an error."""
-    environment = os.environ | {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(path)}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=300, check=False
     )

@@ -110,7 +110,6 @@ def run(extended):
     def ran(*arguments: str, cwd: Path = extended) -> str:
         environment = os.environ | {
             "PYTHONPATH": str(extended),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "NO_MKDOCS_2_WARNING": "1",
         }
         command = [sys.executable, *arguments]

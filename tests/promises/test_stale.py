@@ -189,6 +189,24 @@ def test_a_kept_audit_knows_another_retrain_also_when_it_is_finished(share, tmp_
     assert kept(tmp_path, retrain=merged(30), **options).to_json() == expected
 
 
+@pytest.mark.parametrize("steps", ["3", "30 "])
+def test_a_kept_audit_knows_a_file_that_retrain_reads(steps, tmp_path) -> None:
+    options = {"criteria": ["identical_subclass"], "metrics": ["cos_grad"]}
+    recipe = tmp_path / "steps.txt"
+    recipe.write_text("30")
+
+    def retrain(train: pr.Examples, seed: int) -> nn.Module:
+        return merged(int(recipe.read_text()))(train, seed)
+
+    first = kept(tmp_path / "kept", retrain=retrain, **options).to_json()
+    recipe.write_text(steps)
+    if int(steps) == 30:  # another file, the same model
+        assert kept(tmp_path / "kept", retrain=retrain, **options).to_json() == first
+    else:
+        with pytest.raises(StaleError, match="retrain, seed 0"):
+            kept(tmp_path / "kept", retrain=retrain, **options)
+
+
 def test_a_retrain_of_other_code_that_does_the_same_is_taken(tmp_path) -> None:
     options = {"criteria": ["identical_subclass"], "metrics": ["cos_grad"]}
     first = kept(tmp_path, retrain=merged(30), **options).to_json()

@@ -9,7 +9,9 @@ import numpy as np
 from precedents.adapters._containers import is_frame, is_sparse
 from precedents.errors import InputError
 
-DATED = ("date", "time", "period", "dtype")  # words of errors about dates
+DATED = ("date", "time", "period", "dtype")  # words of errors about dates,
+UNFILLED = ("nan", "infinity", "missing values")  # and about numbers that are none
+MISSING = ("nan", "None", "<NA>", "NaT", "inf", "-inf")
 
 
 def misplaced(model: Any, last: Any, x: Any, what: str) -> InputError | None:
@@ -55,6 +57,36 @@ def undated(title: str, x: Any, what: str, said: str) -> InputError | None:
         f"The {which} holds dates, which the {title} cannot compute with. Make numbers of them in a pipeline "
         "before it, as by FunctionTransformer(lambda dates: dates.apply(lambda column: column.dt.day_of_week))."
     )
+
+
+def unfilled(title: str, x: Any, what: str, said: str) -> InputError | None:
+    """The error for numbers that are missing or not finite, with the first place; None if `said` is another."""
+    if not any(word in said.lower() for word in UNFILLED):
+        return None
+    columns = {name: x[name] for name in x.columns} if is_frame(x) else dict(enumerate(_columns(x)))
+    for name, column in columns.items():
+        values = np.asarray(column)
+        wrong = _lacking(values)
+        if wrong.any():
+            row = int(wrong.argmax())
+            return InputError(
+                f"The {what}: row {row} has {values[row]} in the column {name!r}, which the {title} "
+                "cannot take. Fill such values, as by SimpleImputer() in a pipeline, or drop the row."
+            )
+    return None
+
+
+def _columns(x: Any) -> Any:
+    """Of rows that are numbers; none of others."""
+    rows = np.asarray(x) if isinstance(x, (list, tuple, np.ndarray)) else np.empty((0, 0))
+    return rows.reshape(len(rows), -1).T if rows.size else ()
+
+
+def _lacking(column: Any) -> Any:
+    """Where there is no number, or no finite one."""
+    if column.dtype.kind == "f":
+        return ~np.isfinite(column)
+    return np.array([str(each) in MISSING for each in column], dtype=bool)
 
 
 def _are_dates(column: Any) -> bool:

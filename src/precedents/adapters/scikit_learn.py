@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
 from precedents.adapters._ensembles import Whereabouts
-from precedents.adapters._misplaced import misplaced, undated
+from precedents.adapters._misplaced import misplaced, undated, unfilled
 from precedents.adapters._opened import opened, unwrapped
 from precedents.adapters._skorch import Net, is_net
 from precedents.adapters._unknown import unknown
@@ -275,8 +275,8 @@ class ScikitLearn(Adapter):
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = shorten(str(error), 300) or type(error).__name__
             told = InputError(f"The {self.title} cannot take the {what}: {said}")
-            dates = undated(self.title, x, what, str(error))
-            raise misplaced(self.model, self.last, x, what) or dates or told from error
+            named = (rule(self.title, x, what, str(error)) for rule in (undated, unfilled))
+            raise misplaced(self.model, self.last, x, what) or next(filter(None, named), told) from error
 
     def _check(self, source: Transformed, what: str) -> None:
         """The first rows have the features that they have alone, and the probabilities of `predict_proba`."""

@@ -2,7 +2,8 @@
 it.
 
 The model, its loss, `vectorise` and random models are known by what they make of the training set and of the
-cases; `retrain`, which is dear, by its code, and where that differs, by the model that it trains; criteria,
+cases; `retrain`, which is dear, by its code and the files that it reads, and where one of them differs,
+by the model that it trains; criteria,
 feature maps and other parts that a user wrote, by their code.
 """
 
@@ -28,9 +29,11 @@ from precedents.metrics.features.inputs import inputs
 from precedents.metrics.metric import Metric
 from precedents.metrics.preconditioners.hessian import CURVATURE, NAMES, InverseHessian
 from precedents.runtime.code import code_mark, is_foreign
+from precedents.runtime.files_read import files_read, stamps
 
 RETRAIN = "retrain, seed "
 CODE = "code of retrain"
+FILES = "files"  # the first word of pieces that are what retrain read
 
 
 def settled(metric: Metric, trial: Trial) -> str:
@@ -101,7 +104,9 @@ class Witnessed:
 
     def __call__(self, train: Examples, seed: int) -> nn.Module:
         """The trained model."""
-        model = self.retrain(train, seed)
+        with files_read() as files:
+            model = self.retrain(train, seed)
+        self.ledger.once((FILES, f"{RETRAIN}{seed}"), lambda: files)
         if isinstance(model, nn.Module):
             loss = self.subject.classifier.loss.merged()
             made = self.subject.classifier.another(adapter_of(model).module, train, loss)
@@ -110,11 +115,12 @@ class Witnessed:
 
 
 def _same_retrain(trial: Trial, ledger: Ledger) -> None:
-    """A function of other code is asked for the models that were recorded: it may do the same."""
+    """A function of other code or files is asked for the models that were recorded: it may do the same."""
     if trial.retrain is None:
         return
     mark = code_mark(trial.retrain)
-    if ledger.once((WITNESS, CODE), lambda: mark) != mark:
+    read = [files for piece, files in ledger.values.items() if piece[0] == FILES]
+    if ledger.once((WITNESS, CODE), lambda: mark) != mark or any(stamps(files) != files for files in read):
         watched = _watched(trial, ledger)
         seeds = [name.removeprefix(RETRAIN) for _, name in _witnesses(ledger) if name.startswith(RETRAIN)]
         for seed in map(int, seeds):

@@ -17,6 +17,7 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 }
 SECONDS = {"type": "number", "minimum": 0}
 BEHAVIOUR = {"type": ["string", "array"], "items": {"type": "array", "items": {"type": "number"}}}
+FILES = {"type": "object"}  # of what retrain read: bytes and times
 
 
 def checked(value: Any) -> None:
@@ -28,7 +29,7 @@ def checked_piece(name: Sequence[str], value: Any) -> None:
     """Refuses, by a ValueError or TypeError, what is no value of this piece of an audit's work."""
     kind, *of = name
     every, named = _schema()["properties"], _schema()["$defs"]
-    known = {"norms": named["lengths"], "agreement": every["agreement"], "behaviour": BEHAVIOUR}
+    known = {"norms": named["lengths"], "agreement": every["agreement"], "behaviour": BEHAVIOUR, "files": FILES}
     if kind == "outcome":
         metric, criterion = of
         _refuse({**value, "metric": metric, "criterion": criterion}, every["outcomes"]["items"], kind)

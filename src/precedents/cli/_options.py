@@ -27,6 +27,7 @@ Data = Annotated[
         help="The folder that holds the files of the data sets.", envvar="PRECEDENTS_DATA", show_default=False
     ),
 ]
+Memory = Annotated[str | None, Option(help="What may be used, as '2 GB'.", show_default="half of what is free")]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no messages; results and errors only.")]
 Force = Annotated[bool, Option("--force", help="Overwrite what is there already.")]

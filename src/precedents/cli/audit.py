@@ -13,7 +13,7 @@ from typer import Exit, Option
 
 from precedents import __version__
 from precedents.cli._names import criterion_names, items, metric_items, metric_names
-from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
+from precedents.cli._options import Data, DryRun, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
 from precedents.cli._output import free, put, reporting, say, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.criteria._verdict import VerdictRule
@@ -57,9 +57,7 @@ def audit(
         Path | None,
         Option(help="Where finished work is kept, to go on from.", show_default="in the run folder"),
     ] = None,
-    memory: Annotated[
-        str | None, Option(help="What may be used, as '2 GB'.", show_default="half of what is free")
-    ] = None,
+    memory: Memory = None,
     within: Annotated[
         str | None,
         Option(help="What all work may take, as '10 min'; the rest is left out.", show_default="1 h"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._options import Data, DryRun, Force, Json, OneMetric, Quiet, RunFolder, Target
+from precedents.cli._options import Data, DryRun, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
 from precedents.cli._output import free, put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.errors import InputError
@@ -21,6 +21,7 @@ def explain(
     html: Annotated[
         Path | None, Option(help="Also write a page with pictures here.", show_default=False)
     ] = None,
+    memory: Memory = None,
     data: Data = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -33,6 +34,7 @@ def explain(
       $ precedents explain runs/digits-logistic_regression --case 12
       $ precedents explain runs/digits-logistic_regression --case 0 --case 3 --metric rif -k 3 --html page.html
       $ precedents explain runs/digits-logistic_regression --case 12 --json
+      $ precedents explain runs/digits-logistic_regression --case 12 --memory "200 MB"
       $ precedents explain --target my_model:factory --case 12
 
     """
@@ -41,7 +43,7 @@ def explain(
         from precedents.explain.explainer import Explainer
         from precedents.views.gallery import document
 
-        chosen = subject(run, target, data)
+        chosen = subject(run, target, data).told(memory=memory)
         wrong = [number for number in case if not 0 <= number < len(chosen.test)]
         if wrong:
             raise InputError(

@@ -21,7 +21,7 @@ from precedents.runtime.sparse import SparseRows
 
 QUICK = 2**24  # bytes that are compared before an answer
 FIRST = 2**28  # bytes that are read at first; of a larger set evenly spaced rows, and others when they are read
-PIECE = 2**22  # bytes at a time
+PIECE = 2**24  # bytes at a time
 SEED = 11
 
 
@@ -58,7 +58,7 @@ class Watch:
             read = list(leaves(inputs))
             for some in _pieces(range(len(indices)), self._row_bytes):
                 part = [leaf[some.start : some.stop] for leaf in read]
-                self._settle(torch.as_tensor(indices[some.start : some.stop]), row_numbers(part))
+                self._settle(_places(indices[some.start : some.stop]), row_numbers(part))
 
     def unchanged(self, whole: bool = False) -> None:
         """Refuses inputs and labels that are not what they were; `whole` compares all that there is."""
@@ -77,7 +77,7 @@ class Watch:
         for some in [places] if sparse else _pieces(places, self._row_bytes):
             index = slice(some.start, some.stop, some.step)
             numbers = row_numbers([leaf[index] for leaf in self.leaves])
-            self._settle(torch.arange(some.start, some.stop, some.step), numbers)
+            self._settle(_places(some), numbers)
 
     def _settle(self, places: Tensor, numbers: Tensor) -> None:
         """Notes rows that were not read before; others must be what they were."""
@@ -130,7 +130,7 @@ def row_numbers(parts: Sequence[Tensor]) -> Tensor:
         else:
             row = leaf.detach().reshape(len(leaf), -1)
             words = _words(row) if row.shape[1] else torch.zeros(len(leaf), 1, dtype=torch.long)
-            own = (words * _weights(words.shape[1], place)).sum(dim=1)
+            own = torch.from_numpy(np.einsum("ij,j->i", words.numpy(), _weights(words.shape[1], place).numpy()))
         total = own if total is None else total * 31 + own
     assert total is not None
     return total
@@ -152,12 +152,20 @@ def _sparse_numbers(leaf: SparseRows) -> Tensor:
 
 
 def _words(row: Tensor) -> Tensor:
-    """The bytes of rows [b, d] as whole numbers [b, w], int64."""
-    flat = row.cpu().contiguous().view(torch.uint8)
+    """The bytes of rows [b, d] as whole numbers [b, w], int64; where they lie, if that can be."""
+    row = row.cpu()
+    flat = (row if row.stride(1) == 1 else row.contiguous()).view(torch.uint8)
     for size, dtype in ((8, torch.int64), (4, torch.int32), (2, torch.int16)):
-        if flat.shape[1] % size == 0 and flat.storage_offset() % size == 0:
+        if all(number % size == 0 for number in (flat.shape[1], flat.storage_offset(), flat.stride(0))):
             return flat.view(dtype).long()
     return flat.long()
+
+
+def _places(indices: Sequence[int]) -> Tensor:
+    """As a tensor; of a range without a list of it."""
+    if isinstance(indices, range):
+        return torch.arange(indices.start, indices.stop, indices.step)
+    return torch.as_tensor(indices)
 
 
 def _pieces(places: range, row: int) -> Iterator[range]:

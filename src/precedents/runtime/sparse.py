@@ -153,8 +153,11 @@ def _arrays(data: Any, rows: Any) -> dict[str, Any]:
 
 def _lengths(rows: Any) -> Any:
     """The squared lengths [r] of the rows of a matrix."""
-    squared = type(rows)((rows.data**2, rows.indices, rows.indptr), shape=rows.shape, copy=False)
-    return squared @ np.ones(rows.shape[1], dtype=rows.dtype)
+    found = np.zeros(rows.shape[0], dtype=rows.dtype)
+    full = np.flatnonzero(np.diff(rows.indptr))  # a sum of none would be the next row's first number
+    if len(full):
+        found[full] = np.add.reduceat(rows.data[: rows.indptr[-1]] ** 2, rows.indptr[full])
+    return found
 
 
 def _chosen(x: SparseRows, places: Tensor) -> SparseRows:
