@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import cpu_count
 from typing import Any, ClassVar, TypeVar
 
 from precedents.errors import BudgetError
@@ -40,6 +41,10 @@ class Job:
         """The tasks, for `carried_out`."""
         return [packed(task, "A task") for task in self.tasks]
 
+    def checked(self) -> None:
+        """Refuses what cannot travel, before any worker is started."""
+        _ = self.packed, self.packed_tasks
+
 
 class Engine(ABC):
     """Runs work. An engine is a frozen dataclass, whose fields are its settings, with the method `results`.
@@ -51,6 +56,11 @@ class Engine(ABC):
 
     package: ClassVar[str | None] = None  # that it needs; the extra has the engine's name
     apart: ClassVar[bool] = True  # whether tasks run in other processes, which may die
+
+    @property
+    def at_once(self) -> int:
+        """How many tasks one machine has at a time, as far as it is known here."""
+        return (getattr(self, "workers", 0) or cpu_count() or 1) if self.apart else 1
 
     @abstractmethod
     def results(self, job: Job, tell: Tell | None) -> Iterator[tuple[int, Any]]:
@@ -71,7 +81,10 @@ class Engine(ABC):
         """
         done: set[int] = set()
         if tasks:
-            for place, result in self.results(Job(work, tasks), tell):
+            job = Job(work, tasks)
+            if self.apart:
+                job.checked()
+            for place, result in self.results(job, tell):
                 if place not in done:
                     done.add(place)
                     yield tasks[place], result

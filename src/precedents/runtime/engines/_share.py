@@ -32,6 +32,10 @@ class Share:
             raise InputError(f"shard is {text!r}. Write which of how many, from 1 on, as 7/64.")
         return share
 
+    def __str__(self) -> str:
+        """Words to be added to what was done; none where it is all."""
+        return "" if self.jobs == 1 else f", of which share {self.number} of {self.jobs}"
+
     def of_all(self, tasks: Sequence[T]) -> list[T]:
         """Every so manieth of the tasks: together, the jobs have each once."""
         return list(tasks[self.number - 1 :: self.jobs])

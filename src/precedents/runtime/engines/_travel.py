@@ -6,6 +6,7 @@ Functions and classes of installed modules travel by name, those of a script or 
 
 import pickle
 import sys
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
@@ -59,7 +60,9 @@ def carried_out(work: bytes, task: bytes, tell: Tell | None) -> bytes:
         with quiet() if tell is None else told(tell):
             call, given = _unpacked(work), pickle.loads(task)  # noqa: S301  of who started this worker
             _one_thread()
-            return packed((call(given), None, ""), "The result")
+            with warnings.catch_warnings(record=True) as warned:
+                result = call(given)
+            return packed((result, None, _said(warned)), "The result")
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -69,10 +72,15 @@ def carried_out(work: bytes, task: bytes, tell: Tell | None) -> bytes:
 
 
 def opened(outcome: bytes) -> Any:
-    """What a task gave; what it raised is raised here, with the traceback of its worker as the cause."""
-    result, error, traceback = pickle.loads(outcome)  # noqa: S301  of our own workers
+    """What a task gave; what it warned of is warned of here, and what it raised is raised.
+
+    The cause of an error is the traceback in the worker.
+    """
+    result, error, said = pickle.loads(outcome)  # noqa: S301  of our own workers
     if error is not None:
-        raise error from InWorker(traceback)
+        raise error from InWorker(said)
+    for text in said:
+        warnings.warn(text, stacklevel=2)
     return result
 
 
@@ -92,6 +100,11 @@ def _unpacked(work: bytes) -> Callable[[Any], Any]:
         raise InputError(
             f"The worker on {node()} lacks a module of the work: {why(error)}. Install it there."
         ) from error
+
+
+def _said(warned: list[warnings.WarningMessage]) -> list[str]:
+    """What was warned of to a user; what is for developers stays in the worker."""
+    return list(dict.fromkeys(str(each.message) for each in warned if each.category is UserWarning))
 
 
 def _one_thread() -> None:
