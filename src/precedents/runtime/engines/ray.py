@@ -1,5 +1,6 @@
 """On a Ray cluster: one of this machine's own, or one that is there."""
 
+import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -96,9 +97,9 @@ def _connected(address: str, workers: int) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    local = {} if address else {"num_cpus": workers or None, "include_dashboard": False}
+    local: dict[str, Any] = {} if address else {"num_cpus": workers or None, "include_dashboard": False}
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **local)
+        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **local)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise InputError(
             f"No Ray cluster answers at {address or 'this machine'}: {why(error)}. Start one, as by `ray start "
