@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+import warnings
 from pathlib import Path
 
 from precedents.errors import StaleError
@@ -72,4 +73,9 @@ def sleeping(folder: Path, task: int) -> int:
     if task:
         time.sleep(0.2)
         (folder / f"ended-{task}").write_text("")
+    return task
+
+
+def warning(task: int) -> int:
+    warnings.warn(f"Task {task} is slow", stacklevel=2)
     return task

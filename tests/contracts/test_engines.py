@@ -2,6 +2,10 @@
 
 import copy
 import os
+import pickle
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,16 +17,29 @@ from threading import Lock
 import pytest
 import torch
 from conftest import blobs, mlp, retrained, trained
-from errands import begun, deadly, dying, failing, refusing, sleeping, squared, surroundings, telling
+from errands import (
+    begun,
+    deadly,
+    dying,
+    failing,
+    noted,
+    refusing,
+    sleeping,
+    squared,
+    surroundings,
+    telling,
+    warning,
+)
 
 from precedents import audit
 from precedents.cli._main import main
 from precedents.errors import BudgetError, InputError, MissingExtraError, StaleError, UnknownNameError
 from precedents.reproduction.runner import tasks, work
 from precedents.reproduction.settings import SETTINGS
+from precedents.runtime.budget import Budget
 from precedents.runtime.engines._find import ENGINES, engine_of
 from precedents.runtime.engines._share import Share
-from precedents.runtime.engines._travel import in_worker
+from precedents.runtime.engines._travel import carried_out, in_worker, opened, packed_work
 
 NAMES = ENGINES.names()
 APART = [name for name in NAMES if ENGINES.get(name).apart]
@@ -104,20 +121,6 @@ def test_an_error_of_a_users_code_has_its_line_and_the_workers_traceback(name) -
     assert "ZeroDivisionError" in str(raised.value.__cause__)
 
 
-@apart
-def test_a_worker_that_dies_is_tried_again(name, tmp_path) -> None:
-    found = sorted(engine(name).run(partial(dying, tmp_path), list(range(6))))
-    assert found == [(task, task) for task in range(6)]
-    assert begun(tmp_path).count("0") >= 2
-    assert set(begun(tmp_path)) == {str(task) for task in range(6)}
-
-
-@apart
-def test_a_task_that_kills_every_worker_is_given_up(name) -> None:
-    with pytest.raises(BudgetError, match=r"A worker .* 4 times.*fewer workers or less memory"):
-        list(engine(name, 1).run(deadly, [1]))
-
-
 @every
 def test_the_progress_within_tasks_is_told(name) -> None:
     heard, lock = [], Lock()
@@ -147,6 +150,61 @@ def test_one_who_stops_in_the_middle_stops_the_rest(name, tmp_path) -> None:
 
 
 @apart
+def test_what_a_task_warns_of_is_warned_of_here(name) -> None:
+    with pytest.warns(UserWarning, match="^Task 3 is slow$"):
+        assert dict(engine(name, 1).run(warning, [3])) == {3: 3}
+
+
+def test_a_worker_of_another_version_refuses_the_work() -> None:
+    versions, *rest = pickle.loads(packed_work(squared))
+    assert opened(carried_out(packed_work(squared), pickle.dumps(3), None)) == 9
+    for name in ("precedents", "torch", "Python"):
+        other = pickle.dumps((versions | {name: "0.1"}, *rest))
+        with pytest.raises(InputError, match=rf"The worker on .* has {name} .*, not 0\.1\. Install the same\."):
+            opened(carried_out(other, pickle.dumps(3), None))
+
+
+def test_workers_share_what_is_free() -> None:
+    assert [engine_of(text).at_once for text in ("serial", "processes(workers=3)", "dask(workers=2)")] == [
+        1,
+        3,
+        2,
+    ]
+    alone, third = Budget(), Budget(sharers=3)
+    assert third.bytes == pytest.approx(alone.bytes / 3, rel=0.1)
+    assert Budget(600, sharers=3).bytes == 600
+    with pytest.raises(BudgetError, match="a worker's share of the free memory is"):
+        third.required(10**15, "It", "Use less.")
+
+
+INTERRUPTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from functools import partial
+from pathlib import Path
+from errands import sleeping
+from precedents.runtime.engines._find import engine_of
+for task, _ in engine_of("processes(workers=2)").run(partial(sleeping, Path(sys.argv[2])), range(1000)):
+    print(task, flush=True)
+"""
+
+
+def test_a_script_that_is_interrupted_leaves_no_worker(tmp_path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1]), str(tmp_path)]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, **options) as process:
+        process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        error = process.communicate(timeout=30)[1]
+    assert error.count("Traceback") == 1
+    assert "KeyboardInterrupt" in error
+    for file in tmp_path.iterdir():
+        if not file.name.startswith("ended"):
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(file.name), 0)
+
+
+@apart
 def test_what_cannot_travel_is_refused_in_one_line(name) -> None:
     lock = Lock()
     with pytest.raises(InputError, match=r"The work cannot be sent to another process: .*serial"):
@@ -172,6 +230,8 @@ def test_unknown_engines_and_settings_are_one_line() -> None:
         engine_of("rya")
     with pytest.raises(UnknownNameError, match="No setting of engine processes is named 'address'"):
         engine_of("processes", address="auto")
+    with pytest.raises(InputError, match=r"workers is -1\. Pass how many"):
+        engine_of("dask(workers=-1)")
     with pytest.raises(InputError, match=r"engine is an int\. Name one: dask"):
         engine_of(3)
 
@@ -202,29 +262,47 @@ def world():
     return trained(Drawn, train), train, test
 
 
-AUDIT = {"metrics": ["cos_x", "gc", "rif"], "retrain": retrained, "k": 5}
+AUDIT = {"metrics": ["cos_x", "gc", "rif"], "k": 5}
 
 
 @pytest.fixture(scope="module")
 def audited(world) -> str:
-    return audit(*world, **AUDIT).to_json()
+    return audit(*world, **AUDIT, retrain=retrained).to_json()
 
 
 @every
 def test_an_audit_has_the_same_bytes_with_every_engine(name, world, audited, tmp_path) -> None:
-    found = audit(*world, **AUDIT, keep=tmp_path, engine=engine(name))
-    assert found.to_json() == audited
-    records = (tmp_path / "records.jsonl").read_bytes()
-    assert audit(*world, **AUDIT, keep=tmp_path, engine=engine(name)).to_json() == audited
-    assert (tmp_path / "records.jsonl").read_bytes() == records
+    trainings, keep = tmp_path / "trainings", tmp_path / "keep"
+    trainings.mkdir()
+
+    def retrain(merged, seed):
+        noted(trainings, seed)
+        return retrained(merged, seed)
+
+    options = AUDIT | {"retrain": retrain, "keep": keep, "engine": engine(name)}
+    assert audit(*world, **options).to_json() == audited
+    assert [file.name for file in trainings.iterdir()] == [str(os.getpid())]
+    records = (keep / "records.jsonl").read_bytes()
+    assert audit(*world, **options).to_json() == audited
+    assert (keep / "records.jsonl").read_bytes() == records
+
+
+class Stuck:
+    """What a module may hold that belongs to its process."""
+
+    def __deepcopy__(self, _: object) -> "Stuck":
+        return self
+
+    def __reduce__(self) -> str:
+        raise TypeError("It stays here")
 
 
 @apart
 def test_a_model_that_cannot_travel_is_refused_in_one_line(name, world, tmp_path) -> None:
     model, train, test = world
     model = copy.deepcopy(model)
-    model.layers[1].lock = type("Stuck", (), {"__deepcopy__": lambda *_: Lock(), "lock": Lock()})()
-    with pytest.raises(InputError, match="The work cannot be sent to another process"):
+    model.layers[1].more = Stuck()
+    with pytest.raises(InputError, match=r"The work cannot be sent to another process: .*It stays here"):
         audit(model, train, test, metrics=["cos_x"], keep=tmp_path, engine=engine(name))
     assert not (tmp_path / "records.jsonl").exists()
 
@@ -278,3 +356,20 @@ def test_wrong_engines_of_a_command_are_one_line(options, said, tmp_path, monkey
     assert said in error
     assert len(error.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+# Last, since a cluster may lose its workers for good.
+
+
+@apart
+def test_a_worker_that_dies_is_tried_again(name, tmp_path) -> None:
+    found = sorted(engine(name).run(partial(dying, tmp_path), list(range(6))))
+    assert found == [(task, task) for task in range(6)]
+    assert begun(tmp_path).count("0") >= 2
+    assert set(begun(tmp_path)) == {str(task) for task in range(6)}
+
+
+@apart
+def test_a_task_that_kills_every_worker_is_given_up(name) -> None:
+    with pytest.raises(BudgetError, match=r"A worker .* 4 times.*fewer workers or less memory"):
+        list(engine(name, 1).run(deadly, [1]))
