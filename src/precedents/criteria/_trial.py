@@ -192,7 +192,7 @@ SCORES = 4  # matrices of all scores that a criterion holds at once
 KERNEL: Slot[Kernel] = Slot("kernel of all cases with all training instances", large=True)
 DRAWN: Slot[Workspace] = Slot("workspace of a model with drawn parameters")
 RANDOMIZED: Slot[Trial] = Slot("trial of a model with drawn parameters")
-MERGED: Slot[Trial] = Slot("trial of a model of merged classes")
+MERGED: Slot[Trial] = Slot("trial of a model of merged classes", travels=True)
 
 
 def _whole(relevance: Relevance, cases: Examples) -> Kernel:
