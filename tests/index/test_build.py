@@ -90,6 +90,23 @@ def test_what_is_damaged_is_made_again_and_nothing_else(what, world, built, tmp_
     assert made == ([3] if what in ("cut", "flipped", "missing") else [])
 
 
+@pytest.mark.parametrize("engine", ["serial", "processes(workers=2)"])
+def test_engines_make_the_same_bytes(engine, tmp_path) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(600, 5), torch.arange(600) % 2
+    model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    folders = tmp_path / "one", tmp_path / "other"
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        Index.build(model, (x, y), folders[0], memory=MEMORY, rows=100)
+    finally:
+        torch.set_num_threads(before)
+    Index.build(model, (x, y), folders[1], engine=engine, memory=MEMORY, rows=100)
+    assert contents(folders[0]) == contents(folders[1])
+    assert torch.get_num_threads() == before
+
+
 def test_a_dataset_that_is_read_anew_makes_the_same_codes(world, built, tmp_path) -> None:
     model, train, _ = world
     Index.build(model, Items(*train), tmp_path / "items", memory=MEMORY, rows=ROWS)
@@ -160,7 +177,7 @@ def test_a_folder_with_something_else_is_let_alone(world, tmp_path) -> None:
 
 @pytest.mark.parametrize("part", ["0/3", "4/3", "half", "1"])
 def test_a_part_that_is_none_is_refused(part, world, built) -> None:
-    with pytest.raises(InputError, match="which part of how many"):
+    with pytest.raises(InputError, match="which of how many"):
         Index.build(*world[:2], built, memory=MEMORY, shard=part)
 
 

@@ -1,13 +1,13 @@
 """Building an index: a plan, a basis and shards, by one process or by many, on one machine or on several."""
 
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from shutil import disk_usage
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -27,21 +27,14 @@ from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.atomic import written_to
 from precedents.runtime.budget import Budget
+from precedents.runtime.engines._engine import Engine
+from precedents.runtime.engines._find import engine_of
+from precedents.runtime.engines._share import Share
 from precedents.runtime.progress import tracked
 from precedents.runtime.wording import readable
 
 NAMED = ("text", "image", "labels", "ids")  # columns
 UNASKED = 2**32  # bytes that a build uses at most, if nothing is said
-PART = re.compile(r"(\d+)/(\d+)")
-
-
-class Engine(Protocol):
-    """Who runs a function for numbers: at least once each, in any order, anywhere."""
-
-    def run(
-        self, function: Callable[[int], int], numbers: Sequence[int], progress: Callable[..., Any]
-    ) -> Iterable[int]:
-        """The numbers, as they are finished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +90,22 @@ class Building:
         self.folder.mkdir(parents=True, exist_ok=True)
         plan.write(self.folder / PLAN)
 
-    def built(self, engine: Engine | None, part: str | None = None) -> Workshop:
+    def built(self, engine: str | Engine | None = None, part: str | None = None) -> Workshop:
         """Makes the shards that are missing, or those of a part; then index.json, if none is missing."""
-        workshop = self.prepared()
-        numbers = parted(range(workshop.count), part)
-        wanted = workshop.missing(numbers)
+        share = Share.of(part)
+        if engine is None:
+            workshop = self.prepared()
+        else:
+            engine = engine_of(engine)
+            workshop = replace(self, threads=1).prepared()  # as an engine's workers have
+        wanted = workshop.missing(share.of_all(range(workshop.count)))
         workshop.basis  # noqa: B018  is there from now on, and not made by every worker
         if engine is None:
-            for number in tracked(_turned(wanted), "shards"):
+            for number in tracked(_turned(wanted), "shards", len(wanted)):
                 workshop.make(number)
-        elif wanted:
-            for _ in engine.run(partial(shard, self.folder, self.made), wanted, tracked):
-                pass
+        else:
+            made = engine.run(partial(shard, self.folder.absolute(), self.made), wanted)
+            deque(tracked(made, "shards", len(wanted)), maxlen=0)
         finished(workshop)
         return workshop
 
@@ -140,22 +137,6 @@ def finished(workshop: Workshop) -> bool:
         None if subject.train.ids is None else list(subject.train.ids),
     ).write(folder, workshop.by)
     return True
-
-
-def parted(numbers: Sequence[int], part: str | None) -> Sequence[int]:
-    """Of the numbers those of a part, as '7/64' is the seventh of 64.
-
-    >>> list(parted(range(10), "2/4"))
-    [1, 5, 9]
-    """
-    if part is None:
-        return numbers
-    found = PART.fullmatch(str(part))
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise InputError(
-            f"shard is {part!r}. Pass which part of how many this is, as '7/64': from 1/64 to 64/64."
-        )
-    return numbers[int(found[1]) - 1 :: int(found[2])]
 
 
 def _turned(numbers: Sequence[int]) -> Iterator[int]:

@@ -12,7 +12,7 @@ from precedents.classifier.outputs import Place
 from precedents.data.examples import checked_range
 from precedents.data.parts import together, without
 from precedents.errors import InputError
-from precedents.index.build import Building, Engine, Given, finished, unasked
+from precedents.index.build import Building, Given, finished, unasked
 from precedents.index.check import Check, checked
 from precedents.index.codes import KEPT, Coder
 from precedents.index.contents import IndexFolder, State, state
@@ -25,6 +25,7 @@ from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Estimate, speed
 from precedents.runtime.door import door
+from precedents.runtime.engines._engine import Engine
 from precedents.runtime.given import path, several, whole_number
 from precedents.runtime.progress import tracked
 
@@ -81,14 +82,14 @@ class Index:
         train: Any,
         folder: str | Path,
         metric: str | Metric = "cos_grad",
-        engine: Engine | None = None,
+        engine: str | Engine | None = None,
         **options: "Unpack[IndexOptions]",
     ) -> "Index":
         """Builds an index, or goes on where a build was stopped or killed.
 
         model, train, metric: as for `Explainer`.
         folder: where it is kept: a new one, or one with a build that is not complete.
-        engine: who makes the shards; this process without it.
+        engine: who makes the shards, as "processes(workers=4)" or "ray"; this process without it.
         options: `memory` of a process; `rows` of a shard; `shard`, as "7/64", if this process makes the
             seventh of 64 parts of the shards alone; and of `Explainer` what says what the model and the data
             are: `hidden`, `vectorise`, `classes`, `loss`, `output`, `text`, `image`, `labels`, `ids`.
@@ -97,8 +98,6 @@ class Index:
         is refused, by what differs.
         """
         building, part = _building(model, train, folder, metric, options)
-        if engine is not None:
-            building = replace(building, threads=1)
         return cls(building.built(engine, part))
 
     @classmethod

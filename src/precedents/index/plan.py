@@ -42,7 +42,7 @@ COLUMNS = ("logits", "losses")
 
 
 @dataclass(frozen=True)
-class Shard:
+class PlannedShard:
     """Consecutive rows, and a mark of all of them with their labels."""
 
     start: int
@@ -61,7 +61,7 @@ class IndexPlan:
 
     metric: str
     origin: Origin
-    shards: Sequence[Shard]
+    shards: Sequence[PlannedShard]
     batch: int  # rows that are computed at once
     memory: int  # bytes that whoever makes a shard may use
     threads: int
@@ -132,7 +132,7 @@ class IndexPlan:
                     f"{__version__}, which reads its own format {FORMAT}. {again(path.parent)}"
                 )
             if values is not None:
-                shards = [Shard(**each) for each in values["shards"]]
+                shards = [PlannedShard(**each) for each in values["shards"]]
                 return cls(**{**values, "origin": Origin(**values["origin"]), "shards": shards})
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error}.") from error
@@ -205,12 +205,12 @@ def _spread(places: range, most: int) -> list[int]:
     return sorted({places[i * (len(places) - 1) // max(1, count - 1)] for i in range(count)})
 
 
-def _shards(train: Examples, places: range, rows: int, shift: int = 0) -> list[Shard]:
+def _shards(train: Examples, places: range, rows: int, shift: int = 0) -> list[PlannedShard]:
     """The rows in shards, each with its mark; they are read at their places less the shift."""
     starts, found = range(places.start, places.stop, rows), []
     for start in tracked(starts, "marks of the rows"):
         stop = min(start + rows, places.stop)
-        found.append(Shard(start, stop, mark_of(train, range(start - shift, stop - shift))))
+        found.append(PlannedShard(start, stop, mark_of(train, range(start - shift, stop - shift))))
     return found
 
 

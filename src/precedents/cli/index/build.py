@@ -5,7 +5,20 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._options import Data, DryRun, Json, Memory, OneMetric, Quiet, RunFolder, Target
+from precedents.cli._engine import chosen_engine
+from precedents.cli._options import (
+    Address,
+    Data,
+    DryRun,
+    EngineName,
+    Json,
+    Memory,
+    OneMetric,
+    Quiet,
+    RunFolder,
+    Shard,
+    Target,
+)
 from precedents.cli._output import reporting, show, show_estimate
 from precedents.cli.index._options import IndexPath, Named, told
 
@@ -15,10 +28,9 @@ def build(
     target: Target = None,
     index: IndexPath = Path("index"),
     metric: OneMetric = "gc",
-    shard: Annotated[
-        str | None,
-        Option(metavar="I/N", help="Make this part of the shards alone, as 7/64.", show_default="all of them"),
-    ] = None,
+    engine: EngineName = None,
+    address: Address = None,
+    shard: Shard = None,
     rows: Annotated[int, Option(help="Training instances of a shard: what a kill loses at most.")] = 4096,
     prepare: Annotated[bool, Option("--prepare", help="Write the plan and the basis, and no shard.")] = False,
     memory: Memory = None,
@@ -34,6 +46,7 @@ def build(
     Examples:
       $ precedents index build runs/digits-logistic_regression --index index-of-digits
       $ precedents index build runs/digits-logistic_regression --index part --shard 1/2 --rows 256
+      $ precedents index build runs/digits-logistic_regression --index two --engine "processes(workers=2)"
       $ precedents index build --target my_model:factory --index wine --dry-run
 
     """
@@ -50,4 +63,8 @@ def build(
         building = Building(index, named, memory, rows)
         if prepare:
             building.prepared().basis  # noqa: B018  which is made, and written
-        show(str(Index(building.prepared() if prepare else building.built(None, shard))))
+        show(
+            str(
+                Index(building.prepared() if prepare else building.built(chosen_engine(engine, address), shard))
+            )
+        )
