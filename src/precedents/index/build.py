@@ -46,7 +46,7 @@ class Given:
     metric: str | Metric
     options: Mapping[str, Any] = field(default_factory=dict)  # of an Explainer
 
-    def __call__(self, memory: int) -> Relevance:
+    def __call__(self, memory: int | str) -> Relevance:
         """The metric for the model and the training set, not fitted yet."""
         named = [self.options.get(name) for name in NAMED]
         columns = None if all(each is None for each in named) else Columns.of(*named)

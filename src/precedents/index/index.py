@@ -108,7 +108,7 @@ class Index:
         """Seconds, memory and disk that building will take in one process, from a trial."""
         building, _ = _building(model, train, "index", metric, options)
         memory = building.memory if building.memory is not None else unasked()
-        return estimated(building.made(memory))  # type: ignore[arg-type]
+        return estimated(building.made(memory))
 
     @classmethod
     @door

@@ -31,7 +31,9 @@ FOLDER = "shards"
 KNOWN = 4096  # instances in all whose logits are kept, by which a model is known; of fewer, all
 CODES = [each.name for each in fields(Codes)]
 
-Made = Callable[[int], Relevance]  # the model, the training set and the metric, for so many bytes of memory
+Made = Callable[
+    [int | str], Relevance
+]  # the model, the training set and the metric, for so many bytes of memory
 
 
 @dataclass(frozen=True, eq=False)

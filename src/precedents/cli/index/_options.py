@@ -24,7 +24,7 @@ class Named:
     data: Path | None
     metric: str
 
-    def __call__(self, memory: int) -> "Relevance":
+    def __call__(self, memory: int | str) -> "Relevance":
         """The metric for them, not fitted yet."""
         return given(self.subject(), self.metric)(memory)
 
