@@ -36,6 +36,7 @@ from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.rows import Rows
+from precedents.index.index import Index
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric
 from precedents.metrics.names import ALIASES
@@ -73,6 +74,7 @@ __all__ = [
     "Explanation",
     "FormatError",
     "IndefiniteKernelError",
+    "Index",
     "InputError",
     "Inverse",
     "InverseFisher",

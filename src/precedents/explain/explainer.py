@@ -33,7 +33,7 @@ from precedents.explain.cautions import (
 )
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
-from precedents.explain.saving import Saved, save
+from precedents.explain.saving import opened, save
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
@@ -263,22 +263,19 @@ class Explainer:
     def load(cls, folder: str | Path, model: Any, train: Any = None, **options: Any) -> "Explainer":
         """The explainer that was saved from this model and training set: the same numbers, bit for bit.
 
-        Of codes, these are those of its further questions: they compute a few instances again.
+        The folder may be an index that `Index.build` made. Of codes, the numbers are those of further
+        questions: they compute a few instances again. `metric` may have another similarity than was saved.
 
         A weight, label or row that has changed is refused, with what differs. `options` are those of an
         Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
         """
         refuse_keywords("Explainer.load", options, list(inspect.signature(cls).parameters)[2:])
-        saved = Saved.open(path(folder, "folder"))
-        explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
+        saved = opened(path(folder, "folder"))
+        explainer = cls(model, train, **{"metric": saved.metric} | options)
         saved.restore(explainer.relevance)
         explainer._reading = saved.reading
         explainer._recall = Recall(explainer.relevance) if explainer.index else None
-        if explainer.subject.classes is None:
-            explainer.subject = replace(explainer.subject, classes=saved.manifest.classes)
-        if explainer.subject.train.ids is None and saved.manifest.ids is not None:
-            named = replace(explainer.subject.train, ids=saved.manifest.ids)
-            explainer.subject = replace(explainer.subject, train=named)
+        explainer.subject = saved.named(explainer.subject)
         return explainer
 
 
