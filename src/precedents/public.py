@@ -32,6 +32,7 @@ from precedents.errors import (
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
+from precedents.explorer.front_door import explore
 from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
 from precedents.gradients.lookups import Lookup
@@ -105,6 +106,7 @@ __all__ = [
     "Workspace",
     "audit",
     "correlation",
+    "explore",
     "images",
     "judge",
     "metric",
