@@ -32,6 +32,13 @@ from precedents.errors import (
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
+from precedents.explain.jobs.answers import Answers
+from precedents.explain.jobs.compare import Comparison, compare
+from precedents.explain.jobs.contrast import Contrast
+from precedents.explain.jobs.groups import Group, Groups
+from precedents.explain.jobs.near_duplicates import Duplicate, NearDuplicates
+from precedents.explain.jobs.self_relevance import SelfRelevance
+from precedents.explain.jobs.suspects import Suspects
 from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
 from precedents.gradients.lookups import Lookup
@@ -58,20 +65,26 @@ __all__ = [
     "PRECONDITIONERS",
     "SIMILARITIES",
     "Adapter",
+    "Answers",
     "Audit",
     "Batch",
     "BudgetError",
     "Classifier",
+    "Comparison",
+    "Contrast",
     "Cost",
     "Criterion",
     "DataFileError",
     "Dense",
     "Description",
+    "Duplicate",
     "Estimate",
     "Examples",
     "Explainer",
     "Explanation",
     "FormatError",
+    "Group",
+    "Groups",
     "IndefiniteKernelError",
     "InputError",
     "Inverse",
@@ -83,6 +96,7 @@ __all__ = [
     "Lookup",
     "Metric",
     "MissingExtraError",
+    "NearDuplicates",
     "NotApplicable",
     "NumericalError",
     "Outer",
@@ -94,9 +108,11 @@ __all__ = [
     "Result",
     "Rows",
     "Rule",
+    "SelfRelevance",
     "StaleError",
     "StoreError",
     "Subject",
+    "Suspects",
     "TopK",
     "Trial",
     "UnknownNameError",
@@ -104,6 +120,7 @@ __all__ = [
     "Vectors",
     "Workspace",
     "audit",
+    "compare",
     "correlation",
     "images",
     "judge",
