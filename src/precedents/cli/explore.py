@@ -63,6 +63,8 @@ def explore(
     keep = keep if keep is not None or run is None else run / KEPT
     with reporting(quiet, "The explorer has ended."):
         try:
+            from precedents.audit.ledger import MANIFEST
+            from precedents.explorer.findings import audited as audit_of
             from precedents.explorer.front_door import CASES
             from precedents.explorer.origin import Origin
             from precedents.explorer.running import started
@@ -80,9 +82,9 @@ def explore(
         cases = chosen.test.selected(range(min(CASES, len(chosen.test))))
         options = chosen.told(keep=None if run is None else run.absolute() / kept_folder(CASES)).options
         world = World.of(
-            explainer.subject,
+            explainer,
             chosen.test,
-            names,
+            names[1:],
             Origin(None if run is None else str(run), target),
             folder=None if keep is None else keep.absolute(),
             audit=found,
@@ -91,6 +93,8 @@ def explore(
         )
         explorer = started(world, place)
         show(explorer.address)
+        if found is None and run is not None and (run / kept_folder(CASES) / MANIFEST).is_file():
+            world.jobs.ask("audit", "audit", partial(audit_of, world), lasting=True)
         if not no_browser:
             webbrowser.open(explorer.address)
         explorer.wait()

@@ -1,4 +1,4 @@
-"""Answers: the most relevant training instances of all cases by one metric, and whom each of them answers.
+"""AllAnswers: the most relevant training instances of all cases by one metric, and whom each of them answers.
 
 They are made a few cases at a time, the wrong predictions first, so that a page can show what is there already.
 """
@@ -40,7 +40,7 @@ class Engine:
 
 
 @dataclass(eq=False)
-class Answers:
+class AllAnswers:
     """What one metric says of m cases, as far as it is known."""
 
     indices: Tensor  # [m, k], int32
@@ -53,7 +53,7 @@ class Answers:
     train: int = 0
 
     @classmethod
-    def empty(cls, m: int, n: int, classes: int) -> "Answers":
+    def empty(cls, m: int, n: int, classes: int) -> "AllAnswers":
         """Of m cases none is answered yet; there are n training instances."""
         k = min(MOST, n)
         return cls(
@@ -68,7 +68,7 @@ class Answers:
         )
 
     @classmethod
-    def kept(cls, tensors: dict[str, Tensor], classes: int, n: int) -> "Answers":
+    def kept(cls, tensors: dict[str, Tensor], classes: int, n: int) -> "AllAnswers":
         """All answers, as they were kept."""
         columns = [tensors[name] for name in COLUMNS]
         return cls(*columns, torch.ones(len(columns[0]), dtype=torch.bool), classes, n)
@@ -133,8 +133,8 @@ def order_of(measures: Measures) -> Tensor:
     return keys.argsort(descending=True, stable=True)
 
 
-def fill(answers: Answers, engine: Engine, test: Examples, measures: Measures, step: Step) -> None:
-    """Answers all cases, some at a time."""
+def fill(answers: AllAnswers, engine: Engine, test: Examples, measures: Measures, step: Step) -> None:
+    """AllAnswers all cases, some at a time."""
     order, start, m = order_of(measures), 0, len(test)
     while start < m:
         size = FIRST if not start else NEXT if start < LATER else LATER

@@ -13,11 +13,13 @@ from starlette.routing import Route, Router
 
 from precedents.explorer import looks
 from precedents.explorer.changes import CHANGES
+from precedents.explorer.findings import attempts, audit, suspects
 from precedents.explorer.guard import Guard, Receive, Scope, Send
 from precedents.explorer.jobs import OVER, Job
 from precedents.explorer.looks import Look
+from precedents.explorer.maps import columns, map_look
 from precedents.explorer.query import Query
-from precedents.explorer.rendering import as_json, asset, page, picture
+from precedents.explorer.rendering import PICTURES, TRIED, as_json, asset, page, picture
 from precedents.explorer.safety import Door, Refusal
 from precedents.explorer.trains import trains
 from precedents.explorer.world import World
@@ -28,9 +30,17 @@ PAGES: Mapping[str, tuple[str, Callable[[World, Query], Look]]] = {  # by path: 
     "/train": ("trains", trains),
     "/train/{place}": ("train", looks.train),
     "/hubs": ("hubs", looks.hubs),
+    "/map": ("map", map_look),
+    "/suspects": ("suspects", suspects),
+    "/audit": ("audit", audit),
+    "/try": ("try", attempts),
     "/tags": ("tags", looks.tags),
 }
-DATA: Mapping[str, Callable[[World, Query], Look]] = {"/run": looks.run}
+DATA: Mapping[str, Callable[[World, Query], Look]] = {
+    "/run": looks.run,
+    "/cases/{place}/precedents": looks.case_precedents,
+    "/train/{place}/answers": looks.train_answers,
+}
 THREADS = 4  # that make pages
 TICK, BEAT, LONGEST = 0.2, 50, 3000  # seconds of a look at a job; ticks between signs of life; ticks at most
 HTML, JSON = "text/html; charset=utf-8", "application/json"
@@ -59,6 +69,8 @@ class Pages:
             Route("/pictures/{which}/{name}", self._picture, methods=["GET"]),
             Route("/api/v1/jobs/{number}", self._job, methods=["GET"]),
             Route("/api/v1/jobs/{number}/events", self._events, methods=["GET"]),
+            Route("/api/v1/map/{name}", self._map, methods=["GET"]),
+            Route("/api/v1/report.html", self._report, methods=["GET"]),
             Route("/api/v1/tags.csv", self._csv, methods=["GET"]),
             Route("/api/v1/tags.json", self._tags, methods=["GET"]),
         ]
@@ -104,14 +116,25 @@ class Pages:
 
     async def _picture(self, request: Request) -> Response:
         which, name = request.path_params["which"], request.path_params["name"]
-        if which not in ("case", "train") or not name.endswith(".png"):
+        if which not in PICTURES or not name.endswith(".png"):
             raise Refusal(404, "There are no such pictures.")
         query = Query(request.query_params.multi_items(), {"name": name.removesuffix(".png")})
-        place = query.place("name", len(self.world.set_of(which)), "picture")
+        place = query.place("name", 10**9 if which == TRIED else len(self.world.set_of(which)), "picture")
         content = self.world.pictures.get((which, place))
         if content is None:
             content = await self._threaded(partial(picture, self.world, which, place))
         return Response(content, 200, {"cache-control": "private, max-age=3600"}, "image/png")
+
+    async def _map(self, request: Request) -> Response:
+        content = await self._threaded(partial(columns, self.world, request.path_params["name"]))
+        return Response(content, 200, NO_STORE, "application/octet-stream")
+
+    async def _report(self, _: Request) -> Response:
+        audited = self.world.audit
+        if audited is None:
+            raise Refusal(404, "There is no audit of this model.")
+        content = await self._threaded(audited.to_html)
+        return Response(content, 200, NO_STORE | _file("report.html"), HTML)
 
     def _of(self, request: Request) -> Job:
         text = request.path_params["number"]

@@ -8,6 +8,7 @@ from anyio import to_thread
 from starlette.requests import Request
 
 from precedents.explorer import limits
+from precedents.explorer.findings import audited
 from precedents.explorer.questions import tried
 from precedents.explorer.readers import picture_case, row_case, text_case
 from precedents.explorer.safety import Refusal
@@ -15,6 +16,7 @@ from precedents.explorer.tags import NOTE, TAGS, Tag
 from precedents.explorer.world import SETS, World
 from precedents.runtime.strict_json import loads
 
+MANY = 1000  # instances that are tagged at once
 PICTURES = ("image/png", "image/jpeg", "image/webp")
 
 Change: TypeAlias = Callable[[World, Request], Awaitable[Any]]
@@ -117,6 +119,27 @@ async def _typed(world: World, found: Mapping[str, Any]) -> Any:
     raise Refusal(400, "Send a text or a row.")
 
 
+async def tag_many(world: World, request: Request) -> Any:
+    """Notes one tag of several instances."""
+    found = checked(await given(request), {"set": (str,), "places": (list,), "tag": (str,)})
+    if found["tag"] not in TAGS or not 0 < len(found["places"]) <= MANY:
+        raise Refusal(400, f"Send one of the tags {', '.join(TAGS)} and up to {MANY} places.")
+    if any(type(place) is not int for place in found["places"]):
+        raise Refusal(400, "places are whole numbers.")
+    noted = [Tag(*_place(world, found | {"place": place}), found["tag"]) for place in found["places"]]
+    tags = _tags(world)
+    await to_thread.run_sync(tags.add, *noted)
+    world.changed()
+    return {"tags": len(tags.every)}
+
+
+async def audit(world: World, request: Request) -> Any:  # noqa: ARG001
+    """Begins the audit of the model."""
+    if world.auditing is None:
+        raise Refusal(404, "This model cannot be audited from here.")
+    return world.jobs.ask("audit", "audit", partial(audited, world), lasting=True).told()
+
+
 async def cancel(world: World, request: Request) -> Any:
     """Ends a job, unless it is one of the explorer's own."""
     text = request.path_params["number"]
@@ -133,6 +156,8 @@ CHANGES: Mapping[tuple[str, str], Change] = {
     ("POST", "/tags"): tag,
     ("DELETE", "/tags"): untag,
     ("DELETE", "/tags/latest"): undo,
+    ("POST", "/tags/many"): tag_many,
     ("POST", "/try"): attempt,
+    ("POST", "/audit"): audit,
     ("DELETE", "/jobs/{number}"): cancel,
 }

@@ -64,9 +64,9 @@ def explore(
     shown = {"classes": subject.classes, "render": subject.render, "name": subject.name}
     few = cases.selected(range(min(CASES, len(cases))))
     world = World.of(
-        subject,
+        explainer,
         cases,
-        [str(explainer.relevance.metric), *metrics],
+        metrics,
         Origin(),
         folder=None if keep is None else path(keep, "keep"),
         audit=audit,

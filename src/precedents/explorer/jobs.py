@@ -1,4 +1,4 @@
-"""Jobs: what takes long is computed by one thread, one thing after the other, and tells how far it is.
+"""JobQueue: what takes long is computed by one thread, one thing after the other, and tells how far it is.
 
 Eight may wait; who asks for what is asked for already joins it; beyond that one is told to come again. A job
 ends when the last page that waits for it is left, unless it is one of the explorer's own.
@@ -73,7 +73,7 @@ class Job:
         }
 
 
-class Jobs:
+class JobQueue:
     """All jobs of an explorer, and the thread that computes them."""
 
     def __init__(self) -> None:

@@ -219,6 +219,33 @@ def _others(known: Mapping[str, Any], likeliest: Sequence[Mapping[str, Any]]) ->
     return [each for each in dict.fromkeys(wanted) if each != known.get("prediction")]
 
 
+def case_precedents(world: World, query: Query) -> Look:
+    """The precedents of a case alone, by one metric; `as` a class, they are computed."""
+    place = query.place("place", len(world.test), "case")
+    k, name = query.whole("k", 1, MOST, SHOWN), query.choice("metric", world.engines, world.main)
+    taken = query.maybe("as", 0, world.subject.classifier.classes - 1)
+    query.over()
+    if taken is not None:
+        return {"case": place, "as": taken} | taken_for(world, place, taken, k)
+    found = precedents(world, name, place, k) if "case" in world.measures else None
+    return {"case": place, "metric": name, "known": found is not None, "precedents": found}
+
+
+def train_answers(world: World, query: Query) -> Look:
+    """The cases that a training instance answers, alone."""
+    place = query.place("place", len(world.subject.train), "training instance")
+    name = query.choice("metric", world.engines, world.main)
+    query.over()
+    there = world.answers.get(name)
+    known = there is not None and there.complete and "case" in world.measures
+    return {
+        "train": place,
+        "metric": name,
+        "known": known,
+        "answers": answered(world, name, place) if known else None,
+    }
+
+
 def _around(place: int, count: int) -> Look:
     return {"before": place - 1 if place else None, "after": place + 1 if place + 1 < count else None}
 

@@ -9,7 +9,7 @@ import torch
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
 from precedents.explain.explanation import Precedent
-from precedents.explorer.answers import Answers
+from precedents.explorer.answers import AllAnswers
 from precedents.explorer.jobs import Job
 from precedents.explorer.measures import Measures, measured
 from precedents.explorer.rows import beside, cited, told
@@ -68,7 +68,7 @@ def own_precedents(world: World, place: int, metric: str, k: int) -> dict[str, A
 def asked_of(world: World, metric: str, cases: Examples, k: int) -> list[Precedent]:
     """The precedents of one case by a metric, computed now."""
     n = len(world.subject.train)
-    answers = Answers.empty(1, n, world.subject.classifier.classes)
+    answers = AllAnswers.empty(1, n, world.subject.classifier.classes)
     ranked = world.engines[metric].ranked(cases, answers.k)
     answers.put(torch.tensor([0]), ranked)
     batch: Batch = cases.take([0])

@@ -20,6 +20,8 @@ from precedents.views.report import environment
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+TRIED = "try"
+PICTURES = (*SETS, TRIED)  # sets that have some
 ASSETS: Mapping[str, tuple[str, str]] = {  # by name the folder of the package, and the type
     "explorer.js": ("explorer/assets", "text/javascript; charset=utf-8"),
     "map.js": ("explorer/assets", "text/javascript; charset=utf-8"),
@@ -96,13 +98,20 @@ def _tile(tile: Tile) -> dict[str, Any]:
     return {"text": "".join(part for part, _ in (*tile.text, *tile.rest))}
 
 
+def _tried(world: World, number: int) -> Any:
+    tried = world.tries.get(number)
+    if tried is None:
+        raise Refusal(404, "There is no such picture any more.")
+    return tried.shown
+
+
 def picture(world: World, which: str, place: int) -> bytes:
     """An instance as PNG, made once."""
-    if which not in SETS or world.kind != "pictures":
+    if which not in PICTURES or world.kind != "pictures":
         raise Refusal(404, "There are no such pictures.")
     found = world.pictures.get((which, place))
     if found is None:
-        array = world.shown(which, place)
+        array = world.shown(which, place) if which != TRIED else _tried(world, place)
         assert isinstance(array, np.ndarray)
         found = png(shrunk(array, LARGE))
         world.pictures.put((which, place), found)

@@ -12,7 +12,7 @@ from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, UNRANKED,
 from precedents.explain.decomposition import decomposed
 from precedents.explain.explainer import GRAD_COS
 from precedents.explain.explanation import Precedent
-from precedents.explorer.answers import Answers
+from precedents.explorer.answers import AllAnswers
 from precedents.explorer.world import World
 from precedents.views.gallery import Album, Picture, Tile
 from precedents.views.instance import Cell, Shown, scores
@@ -29,7 +29,7 @@ def tile(world: World, which: str, place: int, beside: Shown | None = None, agre
     """An instance as a tile; a text and a table row beside a case show what they share with it."""
     title = world.called(which, place)
     if world.kind == "pictures":
-        return Tile(title, agrees, Picture(address(world, which, place)))
+        return Tile(title, agrees, Picture(address(world, which, place), "", *world.pixels))
     cell = Cell(title, world.shown(which, place), agrees)
     return Album().tile(cell, beside, world.spread)
 
@@ -79,7 +79,7 @@ def beside(world: World, which: str, place: int) -> Shown | None:
     return None if world.kind == "pictures" else world.shown(which, place)
 
 
-def cited(world: World, answers: Answers, metric: str, case: int, asked: Batch, k: int) -> list[Precedent]:
+def cited(world: World, answers: AllAnswers, metric: str, case: int, asked: Batch, k: int) -> list[Precedent]:
     """The first k precedents of a row of answers, as `Explanation.precedents` gives them.
 
     `asked` is the case by itself, with the label that it is taken for.

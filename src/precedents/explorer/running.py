@@ -49,7 +49,7 @@ class Explorer:
 
     def stop(self) -> None:
         """Ends the server and its work."""
-        self.world.jobs.close()
+        self.world.close()
         self.serving.stop()
 
 

@@ -56,14 +56,14 @@ class Tags:
             tags.every = _read(path)
         return tags
 
-    def add(self, tag: Tag) -> None:
-        """Notes it, in the place of the same tag of the same instance."""
+    def add(self, *tags: Tag) -> None:
+        """Notes them, in the place of the same tags of the same instances."""
         with self._lock:
-            if len(self.every) >= MOST:
-                raise InputError(f"There are {MOST} tags already. Remove some first.")
-            same = (tag.set, tag.place, tag.tag)
-            kept = [each for each in self.every if (each.set, each.place, each.tag) != same]
-            self._keep([*kept, tag])
+            if len(self.every) + len(tags) > MOST:
+                raise InputError(f"There can be {MOST} tags. Remove some first.")
+            same = {(each.set, each.place, each.tag) for each in tags}
+            kept = [each for each in self.every if (each.set, each.place, each.tag) not in same]
+            self._keep([*kept, *tags])
 
     def remove(self, which: str, place: int, tag: str) -> None:
         """Takes a tag away."""

@@ -18,10 +18,11 @@ from precedents.audit.audit import Audit
 from precedents.data.examples import Examples
 from precedents.data.ids import shown_id
 from precedents.errors import PrecedentsError
-from precedents.explorer.answers import Answers, Engine, fill
+from precedents.explain.explainer import Explainer
+from precedents.explorer.answers import AllAnswers, Engine, fill
 from precedents.explorer.cache import ByteCache, Recent
 from precedents.explorer.guard import refused
-from precedents.explorer.jobs import Job, Jobs
+from precedents.explorer.jobs import Job, JobQueue
 from precedents.explorer.measures import Measures, measured
 from precedents.explorer.origin import Origin
 from precedents.explorer.store import Store
@@ -29,7 +30,6 @@ from precedents.explorer.tags import Tags
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Relevance
-from precedents.metrics.workspace import Workspace
 from precedents.seen import clipped
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Shown, shown
@@ -43,24 +43,25 @@ KINDS = {str: "texts", dict: "rows"}
 class World:
     """All that pages are made of."""
 
-    subject: Subject
+    explainer: Explainer
     test: Examples
     engines: dict[str, Engine]  # by the name of the metric, the first is the one that pages begin with
     origin: Origin
-    jobs: Jobs = field(default_factory=Jobs, repr=False)
+    jobs: JobQueue = field(default_factory=JobQueue, repr=False)
     folder: Path | None = None  # where work is kept
     audit: Audit | None = None
     auditing: Callable[[], Audit] | None = field(default=None, repr=False)  # makes one
     name: str = ""
     version: int = 1
     measures: dict[str, Measures] = field(default_factory=dict)  # of the two sets
-    answers: dict[str, Answers] = field(default_factory=dict)  # by metric
+    answers: dict[str, AllAnswers] = field(default_factory=dict)  # by metric
     failed: dict[str, str] = field(default_factory=dict)  # by metric why there are no answers
     copies: Mapping[int, int] = field(default_factory=dict)  # by case the first instance that equals it
     texts: Sequence[str] = ()  # of the cases in small letters, to be searched
     spread: Mapping[str, float] = field(default_factory=dict)  # of a table's columns
     differing: Sequence[str] = ()  # what differs from what was kept before
     tags: Tags | None = None  # once it is known of which data
+    store: Store | None = field(default=None, repr=False)  # what is kept
     pages: ByteCache = field(default_factory=lambda: ByteCache(32 * 2**20), repr=False)
     pictures: ByteCache = field(default_factory=lambda: ByteCache(32 * 2**20), repr=False)
     found: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is known once and for all
@@ -69,14 +70,23 @@ class World:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @classmethod
-    def of(cls, subject: Subject, test: Any, metrics: Sequence[str], origin: Origin, **more: Any) -> "World":
-        """Of a subject and its test set, by these metrics."""
-        workspace = Workspace(subject)
-        found = [Relevance(metric_of(name), workspace) for name in metrics]
-        engines = {name_of(each.metric): Engine(each) for each in found}
-        world = cls(subject, subject.test(test), engines, origin, **more)
-        world.name = world.name or subject.name
+    def of(
+        cls, explainer: Explainer, test: Any, metrics: Sequence[str], origin: Origin, **more: Any
+    ) -> "World":
+        """Of an explainer and a test set, by the explainer's metric and these."""
+        workspace = explainer.relevance.workspace
+        found = [explainer.relevance, *(Relevance(metric_of(name), workspace) for name in metrics)]
+        engines: dict[str, Engine] = {}
+        for each in found:
+            engines.setdefault(name_of(each.metric), Engine(each))
+        world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
+        world.name = world.name or explainer.subject.name
         return world
+
+    @property
+    def subject(self) -> Subject:
+        """The model and its training set."""
+        return self.explainer.subject
 
     def set_of(self, which: str) -> Examples:
         """The cases or the training set."""
@@ -105,6 +115,15 @@ class World:
             self.found["kind"] = KINDS.get(type(self.shown("train", 0)), "pictures")
         return str(self.found["kind"])
 
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """Of a picture, its width and height."""
+        if "pixels" not in self.found:
+            first: Any = self.shown("train", 0)
+            self.found["pixels"] = (first.shape[1], first.shape[0])
+        found: tuple[int, int] = self.found["pixels"]
+        return found
+
     def shown(self, which: str, place: int) -> Shown:
         """What a person sees of an instance."""
         value = shown(self.set_of(which).seen([place])[0], self.subject.render)
@@ -124,17 +143,20 @@ class World:
 
     def fill(self, job: Job) -> None:
         """Measures both sets and answers all cases by all metrics; what is kept is read."""
-        store = Store.open(self.folder, self.subject, self.test)
+        self.store = store = Store.open(self.folder, self.subject, self.test)
         self.differing, self.tags = store.differing, Tags.open(self.folder, store.marks)
-        try:
-            for which in SETS:
-                self.measures[which] = self._measured(which, store, job)
-                self.changed()
-            self._looked(job)
-            for name, engine in self.engines.items():
-                self._tried(name, engine, store, job)
-        finally:
-            store.close()
+        for which in SETS:
+            self.measures[which] = self._measured(which, store, job)
+            self.changed()
+        self._looked(job)
+        for name, engine in self.engines.items():
+            self._tried(name, engine, store, job)
+
+    def close(self) -> None:
+        """Ends its work, and lets others write in its folder."""
+        self.jobs.close()
+        if self.store is not None:
+            self.store.close()
 
     def _tried(self, name: str, engine: Engine, store: Store, job: Job) -> None:
         """One metric that fails says why, and the others go on."""
@@ -180,7 +202,7 @@ class World:
         n, classes = len(self.subject.train), self.subject.classifier.classes
         text = str(engine.relevance.metric)
         if text in store:
-            self.answers[name] = Answers.kept(store.tensors(text), classes, n)
+            self.answers[name] = AllAnswers.kept(store.tensors(text), classes, n)
             self.changed()
             return
 
@@ -188,7 +210,7 @@ class World:
             self.changed()
             job.step(done, total, f"precedents by {name}")
 
-        answers = self.answers[name] = Answers.empty(len(self.test), n, classes)
+        answers = self.answers[name] = AllAnswers.empty(len(self.test), n, classes)
         job.step(0, len(self.test), f"precedents by {name}")
         fill(answers, engine, self.test, self.measures["case"], step)
         store.put(text, answers.tensors())
