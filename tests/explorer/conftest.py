@@ -48,6 +48,40 @@ def picture_world(seed: int = 0) -> tuple[pr.Explainer, tuple[torch.Tensor, torc
     return explainer, pictures(60, seed=1)
 
 
+def text_world() -> tuple[pr.Explainer, tuple[list[str], list[str]]]:
+    """Short texts of two kinds, by scikit-learn."""
+    from random import Random
+
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    drawn = Random(0)
+    sport = "the match was won by a late goal in second half team player coach league score".split()
+    money = "the bank raised its rate as markets fell shares profit quarter economy trade growth".split()
+
+    def text(i: int) -> str:
+        own = sport if i % 2 else money
+        words = (drawn.choice(own if drawn.random() < 0.7 else sport + money) for _ in range(drawn.randint(8, 24)))
+        return " ".join(words)
+
+    x, y = [text(i) for i in range(140)], [("business", "sport")[i % 2] for i in range(140)]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(x[:100], y[:100])
+    return pr.Explainer(model, (x[:100], y[:100])), (x[100:], y[100:])
+
+
+def row_world() -> tuple[pr.Explainer, tuple]:
+    """A frame of wines, by scikit-learn."""
+    from sklearn.datasets import load_wine
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    x, y = load_wine(return_X_y=True, as_frame=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.05)).fit(x[::2], y[::2])
+    return pr.Explainer(model, (x[::2], y[::2])), (x[1::2], y[1::2])
+
+
 def filled(explorer: Explorer, seconds: float = 60) -> Explorer:
     """When everything is answered."""
     from time import monotonic, sleep

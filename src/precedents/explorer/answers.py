@@ -70,8 +70,8 @@ class AllAnswers:
     @classmethod
     def kept(cls, tensors: dict[str, Tensor], classes: int, n: int) -> "AllAnswers":
         """All answers, as they were kept."""
-        columns = [tensors[name] for name in COLUMNS]
-        return cls(*columns, torch.ones(len(columns[0]), dtype=torch.bool), classes, n)
+        done = torch.ones(len(tensors["indices"]), dtype=torch.bool)
+        return cls(**{name: tensors[name] for name in COLUMNS}, done=done, classes=classes, train=n)
 
     @property
     def k(self) -> int:

@@ -66,6 +66,7 @@ class Pages:
         return [
             *routes,
             Route("/assets/{name}", self._asset, methods=["GET"]),
+            Route("/favicon.ico", _icon, methods=["GET"]),  # what browsers ask for where a page names none
             Route("/pictures/{which}/{name}", self._picture, methods=["GET"]),
             Route("/api/v1/jobs/{number}", self._job, methods=["GET"]),
             Route("/api/v1/jobs/{number}/events", self._events, methods=["GET"]),
@@ -186,6 +187,11 @@ class Pages:
 
 def _file(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{name}"'}
+
+
+async def _icon(_: Request) -> Response:
+    content, kind = asset("icon.svg")
+    return Response(content, 200, {"cache-control": "private, max-age=3600"}, kind)
 
 
 async def _first(_: Request) -> Response:

@@ -61,7 +61,7 @@ def explore(
     if audit is not None:
         audit.about(explainer.name, subject)
     place = Listener(port=whole_number(port, "port", least=0))
-    shown = {"classes": subject.classes, "render": subject.render, "name": subject.name}
+    shown: dict[str, Any] = {"classes": subject.classes, "render": subject.render, "name": subject.name}
     few = cases.selected(range(min(CASES, len(cases))))
     world = World.of(
         explainer,

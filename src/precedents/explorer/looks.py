@@ -17,7 +17,7 @@ from precedents.explorer.tags import TAGS
 from precedents.explorer.world import World
 
 SIZE, MOST = 24, 100  # rows of a page
-SHOWN = 8  # precedents of a case by a metric
+SHOWN = 6  # precedents of a case by a metric
 SQUARE = 20  # classes up to which a confusion matrix is drawn
 TRAIN = "explainer.subject.train"
 COUNTS = "print(explainer.explain(test, k=1).to_frame()['index'].value_counts().head(20))"

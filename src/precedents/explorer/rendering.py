@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precedents.explorer.jobs import OVER
 from precedents.explorer.looks import Look, facts
 from precedents.explorer.safety import Refusal
 from precedents.explorer.world import SETS, World
@@ -53,8 +54,8 @@ def asset(name: str) -> tuple[bytes, str]:
 
 def page(world: World, name: str, look: Look, depth: int) -> bytes:
     """A page `depth` folders below the first, whose links are all relative."""
-    filling = next((job for job in world.jobs.every.values() if job.key == "fill"), None)
-    running = filling is not None and filling.state in ("waiting", "running")
+    jobs = list(world.jobs.every.values())
+    filling = next((job for job in jobs if job.key == "fill" and job.state not in OVER), None)
     text = (
         templates()
         .get_template(f"{name}.html.jinja")
@@ -63,7 +64,7 @@ def page(world: World, name: str, look: Look, depth: int) -> bytes:
             facts=facts(world),
             base="../" * depth,
             page={"case": "cases", "trains": "train"}.get(name, name),
-            job=filling.told() if filling is not None and running else None,
+            job=None if filling is None else filling.told(),
             restart=world.origin.command("explore"),
         )
     )

@@ -36,7 +36,7 @@ from precedents.views.instance import Shown, shown
 
 SETS = ("case", "train")
 WORDS = 64 * 2**20  # letters of all texts that are kept to be searched
-KINDS = {str: "texts", dict: "rows"}
+KINDS: Mapping[Any, str] = {str: "texts", dict: "rows"}
 
 
 @dataclass(eq=False)

@@ -218,7 +218,7 @@ async function main() {
   const points = new Points(await answer.arrayBuffer(), Number(page.dataset.count));
   const view = new View(points.box());
   const wanted = !new URLSearchParams(location.search).has("plain");
-  const gl = wanted && canvas.getContext("webgl2", { antialias: true, preserveDrawingBuffer: true });
+  const gl = wanted && canvas.getContext("webgl2", { antialias: true });
   const drawing = gl ? new Web(gl, points) : new Plain(points);
   const note = document.querySelector("#drawing");
   if (!gl) note.textContent = `This browser has no WebGL: ${Math.ceil(points.n / drawing.step).toLocaleString("en")} of the points are drawn.`;
