@@ -1,6 +1,6 @@
 """The explorer's goals, measured: sizes, packages, latencies with 50 clients, memory, points, projection.
 
-`python -m benchmarks.explorer` prints a table. Leave the machine alone while it measures; `--short` is for a look.
+`python -m benchmarks.explorer` prints a table. Leave the machine alone while it measures; `--short` is a look.
 """
 
 import argparse
@@ -32,8 +32,16 @@ Line = tuple[str, str, str]  # what, measured, the goal
 def sizes() -> list[Line]:
     """Bytes of what a page loads, and of what the room adds to the wheel."""
     folder = files("precedents").joinpath("explorer")
-    found = {name: len(folder.joinpath("assets", name).read_bytes()) for name in ("explorer.js", "map.js", "explorer.css")}
-    room = sum(len(path.read_bytes()) for part in (folder, folder / "assets", folder / "templates") for path in part.iterdir() if path.is_file())
+    found = {
+        name: len(folder.joinpath("assets", name).read_bytes())
+        for name in ("explorer.js", "map.js", "explorer.css")
+    }
+    room = sum(
+        len(path.read_bytes())
+        for part in (folder, folder / "assets", folder / "templates")
+        for path in part.iterdir()
+        if path.is_file()
+    )
     return [
         ("script of the first page", f"{found['explorer.js'] / 1000:.1f} kB", "60 kB"),
         ("script of the map", f"{found['map.js'] / 1000:.1f} kB", "25 kB"),
@@ -58,7 +66,9 @@ def closure(name: str, extra: str) -> set[str]:
         own, wanted = waiting.pop()
         for line in requires(own) or []:
             needed = Requirement(line)
-            if needed.marker is None or any(needed.marker.evaluate({"extra": each}) for each in ({wanted, ""} if wanted else {""})):
+            if needed.marker is None or any(
+                needed.marker.evaluate({"extra": each}) for each in ({wanted, ""} if wanted else {""})
+            ):
                 key = needed.name.lower().replace("_", "-")
                 if key not in found and key != "precedents":
                     found.add(key)
@@ -78,7 +88,8 @@ async def client(explorer, target: str, stop: float) -> list[float]:
     """Asks again and again; the seconds of each answer."""
     door, taken = explorer.door, []
     reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-    head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\nCookie: {door.cookie}={door.secret}\r\n\r\n".encode()
+    cookie = f"{door.cookie}={door.secret}"
+    head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\nCookie: {cookie}\r\n\r\n".encode()
     while monotonic() < stop:
         began = perf_counter()
         writer.write(head)
@@ -118,7 +129,7 @@ def latencies(explorer, seconds: float, state: str) -> list[Line]:
     for what, target in TARGETS.items():
         command = [sys.executable, "-m", "benchmarks.explorer", "--ask", "--port", str(explorer.door.port)]
         command += ["--secret", explorer.door.secret, "--target", target, "--seconds", str(seconds)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  this module
         count, middle, high = map(float, done.stdout.split())
         goal = f"p50 {GOALS[what][0]}, p99 {GOALS[what][1]} ms" if state == "idle" else "p99 250 ms"
         told = f"p50 {1000 * middle:.0f}, p99 {1000 * high:.0f} ms, {count / seconds:.0f} a second"
@@ -176,7 +187,13 @@ def projection(n: int) -> list[Line]:
     points = components(centres[torch.arange(n) % 10] + torch.randn(n, 50, generator=drawn), 50)
     began = perf_counter()
     places = projected(points, 0)
-    return [(f"projection of {n:,}", f"{perf_counter() - began:.0f} s, trust {trust(points, places):.2f}", "60 s for 60,000")]
+    return [
+        (
+            f"projection of {n:,}",
+            f"{perf_counter() - began:.0f} s, trust {trust(points, places):.2f}",
+            "60 s for 60,000",
+        )
+    ]
 
 
 def main() -> None:

@@ -349,10 +349,9 @@ def test_who_does_not_read_is_given_up(client, monkeypatch) -> None:
 
 
 def test_connections_are_bounded_and_come_back(client) -> None:
-    held = []
+    place = "127.0.0.1", client.port
+    held = [socket.create_connection(place, timeout=5) for _ in range(limits.CONNECTIONS + 20)]
     try:
-        for _ in range(limits.CONNECTIONS + 20):
-            held.append(socket.create_connection(("127.0.0.1", client.port), timeout=5))
         assert parsed(received(held[-1]))[0] == 503
     finally:
         for each in held:

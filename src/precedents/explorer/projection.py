@@ -7,6 +7,7 @@ midway, and far ones, with weights that change in three phases.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ RATE, FIRST, SECOND, TINY = 1.0, 0.9, 0.999, 1e-7  # of Adam
 BEGIN = 0.01  # times the first two principal components
 EXACT = 12_000  # points up to which neighbours are found by comparing all
 NEARBY = 8  # cells that neighbours are looked for in, of more points
-BLOCK = 2_048  # points that are compared at once
+BLOCK = 2_048  # points that are compared at once,
+PIECE = 1_024  # and that are moved at once
 TRUSTED, SAMPLE = 15, 500  # neighbours that a map is judged by, and points that it is judged at
 
 Told = Callable[[int, int], None]  # is given how many steps are done, and of how many
@@ -32,6 +34,11 @@ class Pairs:
     near: Tensor
     midway: Tensor
     far: Tensor
+
+    @cached_property
+    def every(self) -> Tensor:
+        """All of them [n, pairs], near ones first."""
+        return torch.cat([self.near, self.midway, self.far], dim=1)
 
 
 def components(rows: Tensor, count: int) -> Tensor:
@@ -123,21 +130,21 @@ def weights(step: int) -> tuple[float, float, float]:
 
 def forces(places: Tensor, pairs: Pairs, given: tuple[float, float, float]) -> Tensor:
     """The gradient [n, 2] of PaCMAP's loss at these places."""
-    gradient = torch.zeros_like(places)
-    kinds = (
-        (pairs.near, given[0] * 20, 10.0),
-        (pairs.midway, given[1] * 20_000, 10_000.0),
-        (pairs.far, -given[2] * 2, 1.0),
-    )
-    for others, weight, scale in kinds:
-        if not weight:
-            continue
-        apart = places[:, None] - places[others]
-        distance = apart.square().sum(dim=2, keepdim=True) + 1
-        pull = apart * (weight / (scale + distance).square())
-        gradient += pull.sum(dim=1)
-        gradient.index_add_(0, others.flatten(), pull.reshape(-1, 2), alpha=-1)
-    return gradient
+    n, every = len(places), pairs.every
+    sizes = [pairs.near.shape[1], pairs.midway.shape[1], pairs.far.shape[1]]
+    kinds = torch.repeat_interleave(torch.tensor(sizes))
+    weight = places.new_tensor([given[0] * 20, given[1] * 20_000, -given[2] * 2])[kinds]
+    scale = places.new_tensor([11.0, 10_001.0, 2.0])[kinds]  # distances begin at one
+    pulls = [torch.empty(every.shape, dtype=places.dtype) for _ in range(2)]
+    for start in range(0, n, PIECE):  # which stay in the processor's cache
+        rows = slice(start, start + PIECE)
+        apart = [places[rows, axis, None] - places[:, axis].take(every[rows]) for axis in range(2)]
+        strength = weight / (apart[0].square() + apart[1].square() + scale).square_()
+        for pull, along in zip(pulls, apart, strict=True):
+            torch.mul(along, strength, out=pull[rows])
+    others = every.flatten()
+    back = [torch.bincount(others, pull.flatten(), n) for pull in pulls]
+    return torch.stack([pull.sum(dim=1) - each for pull, each in zip(pulls, back, strict=True)], dim=1).to(places)
 
 
 def projected(points: Tensor, seed: int = 0, told: Told = lambda *_: None) -> Tensor:
