@@ -1,14 +1,20 @@
 """Pictures of pages, for the documentation: `python docs/pictures.py` (minutes; a Chromium is needed).
 
-`docs/images/report.png` is the top of what `precedents audit runs/digits-cnn --report report.html` writes.
+`docs/images/report.png` is the top of what `precedents audit runs/digits-cnn --report report.html` writes;
+`docs/images/explorer*.png` are pages of `precedents explore` of the same run.
 """
 
 import argparse
+import os
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from precedents.cli._main import main as command
 
@@ -17,37 +23,71 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 import chromium  # noqa: E402  the browser of the tests
 
 SIZE = {"width": 1200, "height": 900}
+PAGES = {"explorer": "cases", "explorer-case": "cases?list=sure", "explorer-map": "map"}  # by picture
 
 
-def report(folder: Path) -> Path:
-    """The report on the CNN of the digits, trained and audited here."""
-    run, page = folder / "runs" / "digits-cnn", folder / "report.html"
+def trained(folder: Path) -> Path:
+    """The CNN of the digits, trained and audited here."""
+    run = folder / "runs" / "digits-cnn"
     for arguments in (
         ["train", "--dataset", "digits", "--model", "cnn", "--out", str(run)],
-        ["audit", str(run), "--report", str(page)],
+        ["audit", str(run), "--report", str(folder / "report.html")],
     ):
         if command(arguments) != 0:
             raise SystemExit(" ".join(arguments))
-    return page
+    return run
 
 
-def photographed(page: Path, out: Path) -> None:
+@contextmanager
+def explored(run: Path) -> Iterator[str]:
+    """The address of the explorer of a run, in a process of its own."""
+    words = [sys.executable, "-m", "precedents", "explore", str(run), "--no-browser", "--quiet"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ) as process:  # noqa: S603
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+def photographed(browser: Browser, page: Path, out: Path) -> None:
     """The top of a page on disk."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium.found(), args=list(chromium.FLAGS))
-        opened = browser.new_page(viewport=SIZE)
-        opened.goto(page.absolute().as_uri())
-        opened.screenshot(path=out)
-        browser.close()
+    opened = browser.new_page(viewport=SIZE)
+    opened.goto(page.absolute().as_uri())
+    opened.screenshot(path=out)
+
+
+def walked(browser: Browser, address: str) -> None:
+    """Pages of an explorer, when everything on them is computed."""
+    opened = browser.new_page(viewport=SIZE)
+    opened.set_default_timeout(300_000)
+    opened.goto(address)
+    base = opened.url.removesuffix("cases")
+    opened.goto(f"{base}audit")
+    opened.locator(".verdicts").wait_for()
+    for name, path in PAGES.items():
+        opened.goto(f"{base}{path}")
+        if name == "explorer-case":
+            opened.locator(".caselist .one a").first.click()
+        opened.locator("[data-waiting], [data-awaits]").first.wait_for(state="detached")
+        if name == "explorer-map":
+            opened.locator("#map[data-drawn]").wait_for()
+        opened.screenshot(path=HERE / "images" / f"{name}.png")
 
 
 def main() -> None:
-    """Makes the pictures; `--page` takes one that is there."""
+    """Makes the pictures; `--run` takes a run that was audited before, and leaves the report as it is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--page", type=Path, help="a report that was written before")
+    parser.add_argument("--run", type=Path, help="a run that was audited before")
     given = parser.parse_args()
-    with TemporaryDirectory() as folder:
-        photographed(given.page or report(Path(folder)), HERE / "images" / "report.png")
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        run = given.run or trained(Path(folder))
+        browser = playwright.chromium.launch(executable_path=chromium.found(), args=list(chromium.FLAGS))
+        if given.run is None:
+            photographed(browser, Path(folder) / "report.html", HERE / "images" / "report.png")
+        with explored(run) as address:
+            walked(browser, address)
+        browser.close()
 
 
 if __name__ == "__main__":

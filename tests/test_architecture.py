@@ -16,7 +16,11 @@ TESTS = Path(__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 LINES = 350  # that a file may have,
 LONGEST, MOST, MEAN = 40, 6, 10  # lines of a function, its parameters, and lines of a function on average
-DOORS = {"explain/explainer.py": "__init__", "audit/front_door.py": "audit"}  # whose keywords a person types
+DOORS = {  # whose keywords a person types
+    "explain/explainer.py": "__init__",
+    "audit/front_door.py": "audit",
+    "explorer/front_door.py": "explore",
+}
 NUMERICS = ("_structures", "ekfac", "fisher", "hessian", "lanczos")  # of the preconditioners
 EQUATION = 900  # lines of code of metrics/ without them
 

@@ -32,6 +32,14 @@ from precedents.errors import (
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
+from precedents.explain.jobs.answers import Answers
+from precedents.explain.jobs.compare import Comparison, compare
+from precedents.explain.jobs.contrast import Contrast
+from precedents.explain.jobs.groups import Group, Groups
+from precedents.explain.jobs.near_duplicates import Duplicate, NearDuplicates
+from precedents.explain.jobs.self_relevance import SelfRelevance
+from precedents.explain.jobs.suspects import Suspects
+from precedents.explorer.front_door import explore
 from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
 from precedents.gradients.lookups import Lookup
@@ -59,20 +67,26 @@ __all__ = [
     "PRECONDITIONERS",
     "SIMILARITIES",
     "Adapter",
+    "Answers",
     "Audit",
     "Batch",
     "BudgetError",
     "Classifier",
+    "Comparison",
+    "Contrast",
     "Cost",
     "Criterion",
     "DataFileError",
     "Dense",
     "Description",
+    "Duplicate",
     "Estimate",
     "Examples",
     "Explainer",
     "Explanation",
     "FormatError",
+    "Group",
+    "Groups",
     "IndefiniteKernelError",
     "Index",
     "InputError",
@@ -85,6 +99,7 @@ __all__ = [
     "Lookup",
     "Metric",
     "MissingExtraError",
+    "NearDuplicates",
     "NotApplicable",
     "NumericalError",
     "Outer",
@@ -96,9 +111,11 @@ __all__ = [
     "Result",
     "Rows",
     "Rule",
+    "SelfRelevance",
     "StaleError",
     "StoreError",
     "Subject",
+    "Suspects",
     "TopK",
     "Trial",
     "UnknownNameError",
@@ -106,7 +123,9 @@ __all__ = [
     "Vectors",
     "Workspace",
     "audit",
+    "compare",
     "correlation",
+    "explore",
     "images",
     "judge",
     "metric",

@@ -2,9 +2,13 @@
 
 import re
 import shlex
+import signal
 import sys
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
+from cli.conftest import ended, started
 from typer.testing import CliRunner
 
 from precedents import __version__
@@ -19,6 +23,7 @@ PATHS = [
 ]
 BEFORE = {"bench": "reproduction"}  # names that groups had before: they work, and no help shows them
 FRESH = ("train", "demo")  # commands that make what the others use
+SERVING = ("explore",)  # commands that go on until Ctrl-C
 
 
 def help_of(*command: str) -> str:
@@ -71,6 +76,18 @@ def test_every_option_says_what_it_is_for(path) -> None:
         assert re.match(r" *(-\w, |--?)[\w-]+.*?  +\S", line), line
 
 
+def serves(words: list[str]) -> None:
+    """A command in a process of its own says its address first, answers there, and ends by Ctrl-C."""
+    process = started(*words, cwd=Path.cwd())
+    address = process.stdout.readline().strip()
+    with build_opener(HTTPCookieProcessor()).open(address) as answer:
+        assert answer.status == 200
+        assert "token" not in answer.url
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert (done.code, done.out) == (0, ""), done.err
+
+
 @pytest.mark.parametrize("example", EVERY)
 def test_every_example_runs(example, request, tmp_path, monkeypatch, precedents) -> None:
     words = shlex.split(example)
@@ -78,6 +95,9 @@ def test_every_example_runs(example, request, tmp_path, monkeypatch, precedents)
         monkeypatch.chdir(tmp_path)
     else:
         request.getfixturevalue("folder")
+    if words[1] in SERVING:
+        serves(words[1:])
+        return
     monkeypatch.setattr(sys, "argv", words)
     done = precedents(*words[1:])
     assert done.code == 0, done.err

@@ -118,9 +118,12 @@ class Subject:
             return self.predicted(unlabelled)
         if not all(map(_finite, leaves(inputs))):
             self.predicted(unlabelled)  # names the cases whose loss is no number
-        given = self._numbered(labels, len(unlabelled))
-        found = unlabelled.relabelled(checked_labels(given, len(unlabelled), "cases"))
-        checked_range(found.labels, self.classifier.classes, "cases")
+        return unlabelled.relabelled(self.numbers_of(labels, len(unlabelled)))
+
+    def numbers_of(self, labels: Any, m: int) -> Tensor:
+        """Class numbers [m] of the labels of m cases, which may be names; what is no class is refused."""
+        found = checked_labels(self._numbered(labels, m), m, "cases")
+        checked_range(found, self.classifier.classes, "cases")
         return found
 
     def _asked(self, x: Any) -> tuple[Inputs, Originals | None, Sequence[Id] | None]:

@@ -3,7 +3,6 @@
 import json
 import shlex
 import sys
-from collections.abc import Mapping
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -107,7 +106,7 @@ def audit(
         share(fail_under, "--fail-under")
     wanted = {"metrics": metric_items(metrics), "criteria": items(criteria), "rule": rule}
     if keep is None and run is not None:
-        keep = run / f"audit-{_mark(wanted, cases)}"
+        keep = run / kept_folder(cases, **wanted)
     place = None if keep is None else keep.absolute()  # wherever a user's code may go
     with reporting(quiet, _interrupted(keep)):
         from precedents.audit.agenda import Agenda
@@ -153,10 +152,11 @@ def _hold(metric: str, least: "Result", under: float, quiet: bool) -> None:
         say(f"{told}, but {over}: a true rate below {under} is not excluded. Take more --cases.")
 
 
-def _mark(wanted: Mapping[str, Any], cases: int) -> str:
-    """A short text that differs when the settings, the versions or the format differ."""
-    settings = [wanted, cases, __version__, version("torch"), KEPT]
-    return blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=4).hexdigest()
+def kept_folder(cases: int, **wanted: Any) -> str:
+    """The folder in a run that an audit is kept in; its name differs when settings, versions or format do."""
+    asked = {"metrics": None, "criteria": None, "rule": None} | wanted
+    settings = [asked, cases, __version__, version("torch"), KEPT]
+    return f"audit-{blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=4).hexdigest()}"
 
 
 def _interrupted(keep: Path | None) -> str:

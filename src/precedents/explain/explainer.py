@@ -33,13 +33,14 @@ from precedents.explain.cautions import (
 )
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
+from precedents.explain.jobs.jobs import Jobs
 from precedents.explain.saving import opened, save
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.metrics.relevance import Relevance
+from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.vectors import RowBlock
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
@@ -54,7 +55,7 @@ GRAD_COS = "cos_grad"
 SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 
 
-class Explainer:
+class Explainer(Jobs):
     """Explains predictions of a model by instances of its training set.
 
     model: whatever an adapter accepts: a torch.nn.Module, a fitted classifier of scikit-learn or skorch, a
@@ -160,11 +161,7 @@ class Explainer:
         The label of a case is the model's own prediction unless `labels` says otherwise: numbers, or names.
         """
         cases = self.subject.cases(x, labels)
-        with self._reading():
-            ranked = None if self._recall is None else self._recall.ranked(cases, k)
-            if ranked is None:
-                shown, passing = 2 * self.subject.classifier.input_bytes, self._passing if self.index else None
-                ranked = self.relevance.ranked(cases, k, shown, passing)
+        ranked = self._ranked(cases, k)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
@@ -194,6 +191,15 @@ class Explainer:
             completeness=ranked.completeness,
             **self._known(),
         )
+
+    def _ranked(self, cases: Examples, k: int) -> Ranked:
+        """The most relevant training instances: from codes, if there are any and they do; else by a pass."""
+        with self._reading():
+            ranked = None if self._recall is None else self._recall.ranked(cases, k)
+            if ranked is None:
+                shown, passing = 2 * self.subject.classifier.input_bytes, self._passing if self.index else None
+                ranked = self.relevance.ranked(cases, k, shown, passing)
+        return ranked
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """Vectors that are not kept leave codes behind."""

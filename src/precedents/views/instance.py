@@ -107,11 +107,16 @@ def unit(image: "Tensor") -> "Tensor":
 
 def as_png(picture: "np.ndarray[Any, Any]") -> str:
     """The picture as a data address for an HTML page."""
+    return "data:image/png;base64," + b64encode(png(picture)).decode()
+
+
+def png(picture: "np.ndarray[Any, Any]") -> bytes:
+    """The picture as a file."""
     from matplotlib.image import imsave
 
     file = BytesIO()
     imsave(file, picture, cmap="gray_r", vmin=0, vmax=1, format="png")
-    return "data:image/png;base64," + b64encode(file.getvalue()).decode()
+    return file.getvalue()
 
 
 def shrunk(picture: "np.ndarray[Any, Any]", most: int) -> "np.ndarray[Any, Any]":

@@ -124,7 +124,7 @@ def html(report: Report) -> str:
     script = folder.joinpath("report.js").read_text("utf-8")
     album = Album()
     rows = {(row.metric, row.criterion): row for row in report.rows}
-    columns = [_scale(report, name) for name in dict.fromkeys(row.criterion for row in report.rows)]
+    columns = scales(report)
     return (
         environment()
         .get_template("report.html.jinja")
@@ -145,6 +145,11 @@ def html(report: Report) -> str:
             digest=b64encode(sha256(script.encode()).digest()).decode(),
         )
     )
+
+
+def scales(report: Report) -> "list[_Scale]":
+    """The criteria as columns of the main table, in its order."""
+    return [_scale(report, name) for name in dict.fromkeys(row.criterion for row in report.rows)]
 
 
 def environment() -> "Environment":

@@ -3,8 +3,10 @@
 `precedents demo FOLDER` runs it: it needs only scikit-learn, and writes pictures and tables.
 """
 
+import sys
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 from time import monotonic
 
 from rich.console import Console
@@ -18,6 +20,7 @@ from precedents.zoo.run import Prepared, Recipe, Run
 
 RECIPES = (Recipe("digits", "cnn", epochs=100), Recipe("digits", "logistic_regression", epochs=200))
 CASES = 200
+RUNS = "runs"  # the folder of the trained models
 K = 10  # precedents that the criteria look at, besides the first
 
 
@@ -27,13 +30,17 @@ def main(folder: Path, out: Console, *, short: bool = False) -> None:
     A short demo has the smaller model only, with a tenth of the epochs and of the cases.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for recipe in RECIPES if not short else [replace(RECIPES[-1], epochs=RECIPES[-1].epochs // 10)]:
+    recipes = RECIPES if not short else [replace(RECIPES[-1], epochs=RECIPES[-1].epochs // 10)]
+    for recipe in recipes:
         began = monotonic()
         out.rule(recipe.model.replace("_", " "))
         run = Prepared.of(recipe).run()
+        run.write(folder / RUNS / recipe.model)
         shown(run, CASES // 10 if short else CASES, folder / recipe.model, out)
         out.print(f"{recipe.model}: {monotonic() - began:.0f} seconds")
     out.print(f"Pictures and tables are in {folder}/")
+    command = "precedents" if which("precedents") else sys.argv[0]
+    out.print(f"Look at it in your browser: {command} explore {folder / RUNS / recipes[0].model}")
 
 
 def shown(run: Run, cases: int, name: Path, out: Console) -> None:

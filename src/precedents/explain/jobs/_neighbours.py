@@ -1,0 +1,107 @@
+"""Neighbours: for each of some vectors the nearest others by their cosine, block by block; no matrix of all."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from precedents.errors import NotApplicable
+from precedents.index.codes import unit
+from precedents.index.sketch import CountSketch
+from precedents.metrics.features.inputs import inputs
+from precedents.metrics.features.last_hidden import last_hidden
+from precedents.metrics.ranking import TopK
+from precedents.metrics.vectors import Features, Vectors
+from precedents.metrics.workspace import Workspace
+from precedents.runtime.progress import tracked
+from precedents.runtime.sparse import SparseRows
+
+FLOAT32 = 4  # bytes
+FEWEST = 64  # numbers of a vector that is made shorter
+BLOCK = 2**25  # numbers of a block of cosines
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Vectors of length one, or zero where there is no direction."""
+
+    rows: Tensor  # [n, d], float32; sparse, if vectors are
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def cosines(self, start: int, stop: int, others: "Units") -> Tensor:
+        """Of some of these with all the others [stop - start, n]."""
+        found: Tensor = self.rows[start:stop] @ others.rows.T
+        return found.float()
+
+
+def units(vectors: Vectors) -> Units:
+    """The training set's vectors at length one; sketched where the budget has no room for them."""
+    workspace = vectors.workspace
+    n, room = len(vectors), max(1, workspace.room)
+    buckets = vectors.width if FLOAT32 * n * vectors.width <= room else max(FEWEST, room // (FLOAT32 * n))
+    sketch, found, sparse = CountSketch(vectors.width, buckets), torch.zeros(0), list[Tensor]()
+    for places, rows in vectors.rows(workspace.train):
+        if isinstance(rows.matrix, SparseRows):
+            sparse.append(_unit_sparse(rows.matrix))
+            continue
+        if not len(found):
+            found = torch.empty(n, sketch.length)
+        found[places.start : places.stop] = unit(sketch, rows)
+    return Units(torch.cat(sparse) if sparse else found)
+
+
+def _unit_sparse(rows: SparseRows) -> Tensor:
+    lengths = rows.squares().sqrt()
+    scale = torch.where(lengths > 0, 1 / lengths, 0.0)
+    return SparseRows(rows.rows.multiply(scale.numpy()[:, None]).tocsr())
+
+
+def own_features(workspace: Workspace) -> Features:
+    """What instances are neighbours by: the last hidden layer, or the inputs of a model that has none."""
+    try:
+        Vectors.of(workspace, last_hidden)
+    except NotApplicable:
+        return inputs
+    return last_hidden
+
+
+def nearest(asked: Units, offered: Units, k: int, title: str, same: bool) -> TopK:
+    """For each vector that is asked for its k nearest [m, k], ties to the smaller index.
+
+    `same` says that both are the same vectors, of which none is its own neighbour.
+    """
+    n, k = len(offered), min(k, len(offered) - same)
+    size = max(1, BLOCK // max(1, n))
+    indices, values = list[Tensor](), list[Tensor]()
+    for start in tracked(range(0, len(asked), size), title):
+        stop = min(start + size, len(asked))
+        cosines = asked.cosines(start, stop, offered)
+        if same:
+            cosines[torch.arange(stop - start), torch.arange(start, stop)] = -torch.inf
+        found = _best(cosines, k)
+        indices.append(found.indices)
+        values.append(found.scores)
+    return TopK(torch.cat(indices), torch.cat(values))
+
+
+def _best(scores: Tensor, k: int) -> TopK:
+    """The k largest of each row, which need not be sorted as a whole; ties to the smaller index."""
+    if not k:
+        return TopK(torch.zeros(len(scores), 0, dtype=torch.long), scores[:, :0])
+    last = scores.topk(k, dim=1).values[:, -1:]
+    above = (scores > last).sum(dim=1, keepdim=True)
+    tied = scores == last
+    kept = (scores > last) | (tied & (tied.cumsum(dim=1) <= k - above))
+    indices = kept.nonzero()[:, 1].reshape(len(scores), k)
+    own = scores.gather(1, indices)
+    order = own.argsort(dim=1, descending=True, stable=True)
+    return TopK(indices.gather(1, order), own.gather(1, order))
+
+
+def votes(top: TopK, labels: Tensor, classes: int) -> Tensor:
+    """For each instance the shares [n, c] of its neighbours that have each label."""
+    found = torch.zeros(len(top.indices), classes, dtype=torch.double)
+    own = labels[top.indices]
+    return found.scatter_add_(1, own, torch.ones_like(own, dtype=torch.double)) / max(1, own.shape[1])

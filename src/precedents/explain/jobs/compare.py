@@ -1,0 +1,188 @@
+"""Compare: two explainers, of two models or two metrics, on the same cases: where they differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from precedents.data.examples import Examples
+from precedents.errors import InputError
+from precedents.explain.jobs._portrayal import Portrayal, case_tag
+from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
+from precedents.metrics.ranking import TopK
+from precedents.runtime.door import door
+from precedents.runtime.wording import a_type
+from precedents.views.gallery import Strip
+from precedents.views.instance import Cell, scores
+
+if TYPE_CHECKING:
+    from precedents.explain.explainer import Explainer
+
+BESIDE = 5  # precedents that are drawn
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What one explainer says of the cases."""
+
+    name: str
+    cases: Examples = field(repr=False)  # with its own predictions
+    top: TopK  # [m, k]
+    portrayal: Portrayal = field(repr=False)
+
+    def label(self, case: int) -> str:
+        """The predicted class of a case as a person sees it."""
+        return self.portrayal.name(int(self.cases.labels[case]))
+
+    def strip(self, case: int) -> Strip:
+        """A case and its precedents."""
+        predicted, train = int(self.cases.labels[case]), self.portrayal.subject.train.labels
+        title = f"{case_tag(self.cases, case)}, {self.name}\npredicted {self.label(case)}"
+        found = self.top.indices[case, :BESIDE].tolist()
+        values = scores(self.top.scores[case, :BESIDE].tolist())
+        cells = [
+            self.portrayal.cell(i, value, int(train[i]) == predicted)
+            for i, value in zip(found, values, strict=True)
+        ]
+        return Strip(Cell(title, self.portrayal.of(self.cases, case)), cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Tabled):
+    """Two explainers on the same cases, the cases that changed most first.
+
+    A case changed more if its prediction did, and then the fewer of its first k precedents both have.
+
+    >>> import torch, precedents as pr
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> train = torch.tensor([[1.0, 0.0], [0.0, 1.0], [9.0, 8.0]]), torch.tensor([0, 1, 0])
+    >>> one, other = pr.Explainer(model, train, "cos_x"), pr.Explainer(model, train, "dot_x")
+    >>> print(pr.compare(one, other, torch.tensor([[3.0, 1.0], [2.0, 3.0]]), k=1))
+    cos_x and dot_x on 2 cases: the same prediction in 100%, 50% of the first 1 precedents in common
+      case 0  predicted 0 by both  0 of 1 in common  first #0 and #2
+      case 1  predicted 1 by both  1 of 1 in common  first #2 by both
+    """
+
+    one: View
+    other: View
+
+    columns = (
+        "case",
+        "case_id",
+        "one_prediction",
+        "other_prediction",
+        "changed",
+        "overlap",
+        "one_first",
+        "other_first",
+    )
+
+    @property
+    def k(self) -> int:
+        """How many precedents of a case are compared."""
+        return self.one.top.indices.shape[1]
+
+    @property
+    def changed(self) -> Tensor:
+        """Of which cases [m] the predictions differ, by the names of their classes."""
+        pairs = zip(self.one.cases.labels.tolist(), self.other.cases.labels.tolist(), strict=True)
+        return torch.tensor([self.one.portrayal.plain(a) != self.other.portrayal.plain(b) for a, b in pairs])
+
+    @property
+    def overlap(self) -> Tensor:
+        """The shares [m] of the first k precedents that both have."""
+        same = self.one.top.indices[:, :, None] == self.other.top.indices[:, None, :]
+        return same.any(dim=2).double().mean(dim=1)
+
+    @property
+    def order(self) -> list[int]:
+        """The cases, those that changed most first; ties in their order."""
+        changed, overlap = self.changed.tolist(), self.overlap.tolist()
+        return sorted(range(len(overlap)), key=lambda case: (not changed[case], overlap[case], case))
+
+    @property
+    def heading(self) -> str:
+        """How much both agree."""
+        same, shared = 1 - float(self.changed.double().mean()), fmean(self.overlap.tolist())
+        return (
+            f"{self.one.name} and {self.other.name} on {len(self.overlap)} cases: the same prediction in "
+            f"{same:.0%}, {shared:.0%} of the first {self.k} precedents in common"
+        )
+
+    def __len__(self) -> int:
+        return len(self.overlap)
+
+    def rows(self) -> list[Row]:
+        """The cases, those that changed most first."""
+        return [self._row(case) for case in self.order]
+
+    def _row(self, case: int) -> Row:
+        cases = self.one.cases
+        return {
+            "case": case,
+            "case_id": None if cases.ids is None else cases.ids[case],
+            "one_prediction": self.one.portrayal.plain(int(self.one.cases.labels[case])),
+            "other_prediction": self.other.portrayal.plain(int(self.other.cases.labels[case])),
+            "changed": bool(self.changed[case]),
+            "overlap": float(self.overlap[case]),
+            "one_first": int(self.one.top.indices[case, 0]),
+            "other_first": int(self.other.top.indices[case, 0]),
+        }
+
+    def printed(self) -> list[Sequence[str]]:
+        """Case, predictions, overlap, first precedents."""
+        return [
+            (
+                case_tag(self.one.cases, row["case"]),
+                _both("predicted", row["one_prediction"], row["other_prediction"]),
+                f"{round(row['overlap'] * self.k)} of {self.k} in common",
+                _both("first", *(self.one.portrayal.tag(row[name]) for name in ("one_first", "other_first"))),
+            )
+            for row in self.rows()
+        ]
+
+    def strips(self) -> list[Strip]:
+        """The cases that changed most, once for each explainer."""
+        return [view.strip(case) for case in self.order[: DRAWN // 2] for view in (self.one, self.other)]
+
+
+def _both(what: str, one: Any, other: Any) -> str:
+    return f"{what} {one} by both" if one == other else f"{what} {one} and {other}"
+
+
+@door
+def compare(one: "Explainer", other: "Explainer", cases: Any, k: int = 10) -> Comparison:
+    """Where the predictions and the precedents of two explainers differ, on the same cases.
+
+    one, other: explainers of two models on the same training set, or of one model by two metrics.
+    cases: as for `Explainer.explain`.
+    k: how many precedents of each case are compared; all of a smaller training set.
+    """
+    for name, each in (("one", one), ("other", other)):
+        if not hasattr(each, "precedents_of"):
+            raise InputError(f"{name} is {a_type(each)}. Pass two explainers: pr.compare(one, other, cases).")
+    _same_set(one, other)
+    k = min(k, len(one.subject.train)) if isinstance(k, int) and not isinstance(k, bool) else k
+    asked = [each.subject.cases(cases) for each in (one, other)]
+    tops = [each.precedents_of(found, k) for each, found in zip((one, other), asked, strict=True)]
+    names = [one.name, other.name] if one.name != other.name else ["one", "other"]
+    views = [
+        View(name, found, top, Portrayal(each.subject))
+        for name, found, top, each in zip(names, asked, tops, (one, other), strict=True)
+    ]
+    return Comparison(views[0], views[1])
+
+
+def _same_set(one: "Explainer", other: "Explainer") -> None:
+    """Refuses explainers whose precedents are not of the same training set."""
+    a, b = one.subject.train, other.subject.train
+    advice = "Precedents are compared by their places: make both explainers with the same training set."
+    if len(a) != len(b):
+        raise InputError(f"One explainer has {len(a)} training instances, the other {len(b)}. {advice}")
+    if a.ids is not None and b.ids is not None and list(a.ids) != list(b.ids):
+        place = next(i for i, (x, y) in enumerate(zip(a.ids, b.ids, strict=True)) if x != y)
+        raise InputError(f"The ids of the two training sets differ, the first at {place}. {advice}")

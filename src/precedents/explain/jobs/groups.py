@@ -1,0 +1,203 @@
+"""Groups: the precedents of many cases summed up: which there are most, of which classes, and what they share.
+
+A shortcut shows as something that the precedents of wrong predictions share, and that other training instances
+of their classes do not have.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from precedents.data.examples import Examples
+from precedents.errors import InputError
+from precedents.explain.jobs._portrayal import Portrayal
+from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
+from precedents.runtime.wording import a_type
+from precedents.views.gallery import Strip
+from precedents.views.instance import Cell
+from precedents.views.standing_out import StandingOut, standing_out
+
+BY = ("prediction", "truth", "error")
+BESIDE = 5  # precedents that are drawn
+MOST = 200  # instances, evenly apart, that precedents are compared with
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some cases, and what their precedents are."""
+
+    name: str
+    cases: Sequence[int]  # their places
+    counts: Mapping[int, int]  # of how many cases each training instance is a precedent, most first
+    classes: Mapping[int, int]  # how many of the precedents have each label, most first
+    shared: StandingOut = field(repr=False)  # what they have that other instances of their classes do not
+
+    @property
+    def precedents(self) -> list[int]:
+        """The training instances, those first that are precedents of the most cases."""
+        return list(self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Tabled):
+    """Cases in groups, the largest first, each with its precedents summed up.
+
+    >>> import torch, precedents as pr
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(2 * torch.eye(2))
+    >>> explainer = pr.Explainer(model, (torch.eye(2), torch.tensor([0, 1])), classes=["cat", "dog"])
+    >>> print(explainer.groups(torch.tensor([[3.0, 1.0], [2.0, 0.0], [0.0, 1.0]]), k=1))
+    3 cases in 2 groups by their prediction, with their first 1 precedents
+      cat  2 cases  precedents: 100% cat  most often #0 (2 of 2)
+      dog  1 case   precedents: 100% dog  most often #1 (1 of 1)
+    """
+
+    metric: str
+    by: str
+    k: int
+    groups: Sequence[Group]
+    cases: Examples = field(repr=False)
+    portrayal: Portrayal = field(repr=False)
+
+    columns = ("group", "cases", "rank", "index", "id", "label", "count", "share")
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, name: str) -> Group:
+        """The group of this name."""
+        found = {group.name: group for group in self.groups}
+        if name not in found:
+            raise InputError(f"There is no group {name!r}. There are: {', '.join(found) or 'none'}.")
+        return found[name]
+
+    @property
+    def heading(self) -> str:
+        """How many of what."""
+        m, g = sum(len(group.cases) for group in self.groups), len(self.groups)
+        own = f" by their {self.by}" if self.by in BY else ""
+        return f"{_many(m, 'case')} in {_many(g, 'group')}{own}, with their first {self.k} precedents"
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the precedents of each group share."""
+        said = []
+        for group in self.groups:
+            said += [
+                f"{group.name}: {sentence}"
+                for sentence in group.shared.sentences("its precedents", "other training instances")
+            ]
+        return said
+
+    def rows(self) -> list[Row]:
+        """For each group its precedents, most frequent first."""
+        return [
+            {
+                "group": group.name,
+                "cases": len(group.cases),
+                "rank": rank,
+                "id": None,
+                **self.portrayal.own(i),
+                "count": count,
+                "share": count / len(group.cases),
+            }
+            for group in self.groups
+            for rank, (i, count) in enumerate(group.counts.items(), 1)
+        ]
+
+    def printed(self) -> list[Sequence[str]]:
+        """Group, cases, classes of precedents, the most frequent one."""
+        return [
+            (
+                group.name,
+                _many(len(group.cases), "case"),
+                f"precedents: {self._classes(group)}",
+                f"most often {self._first(group)}",
+            )
+            for group in self.groups
+        ]
+
+    def _classes(self, group: Group) -> str:
+        total = sum(group.classes.values())
+        first = list(group.classes.items())[:3]
+        return ", ".join(f"{count / total:.0%} {self.portrayal.name(label)}" for label, count in first)
+
+    def _first(self, group: Group) -> str:
+        i, count = next(iter(group.counts.items()))
+        return f"{self.portrayal.tag(i)} ({count} of {len(group.cases)})"
+
+    def strips(self) -> list[Strip]:
+        """For each group its first case and its most frequent precedents."""
+        return [
+            Strip(
+                Cell(
+                    f"{group.name}\n{_many(len(group.cases), 'case')}",
+                    self.portrayal.of(self.cases, group.cases[0]),
+                ),
+                [
+                    self.portrayal.cell(i, f"{count} of {len(group.cases)}", None)
+                    for i, count in list(group.counts.items())[:BESIDE]
+                ],
+            )
+            for group in self.groups[:DRAWN]
+        ]
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def names_of(by: Any, cases: Examples, truth: Tensor | None, portrayal: Portrayal) -> list[str | None]:
+    """For each case the name of its group; none for a case that is in no group."""
+    predicted = [portrayal.name(int(label)) for label in cases.labels]
+    if isinstance(by, str):
+        if by not in BY:
+            raise InputError(f"by is {by!r}. Use one of: {', '.join(BY)}; or pass a name for each case.")
+        if by == "prediction":
+            return list(predicted)
+        assert truth is not None
+        right = [portrayal.name(int(label)) for label in truth]
+        if by == "truth":
+            return list(right)
+        pairs = zip(right, predicted, strict=True)
+        return [None if a == b else f"{a} taken for {b}" for a, b in pairs]
+    if isinstance(by, (bytes, Mapping)) or not hasattr(by, "__len__"):
+        raise InputError(f"by is {a_type(by)}. Use one of: {', '.join(BY)}; or pass a name for each case.")
+    given = by.tolist() if hasattr(by, "tolist") else list(by)
+    if len(given) != len(cases):
+        raise InputError(f"by has {len(given)} names, but there are {len(cases)} cases. Pass one for each.")
+    return [None if name is None else str(name) for name in given]
+
+
+def grouped(names: Sequence[str | None], top: Mapping[int, Sequence[int]], portrayal: Portrayal) -> list[Group]:
+    """The groups of these names, the largest first, then by name; `top` has the precedents of each case."""
+    places: dict[str, list[int]] = {}
+    for case, name in enumerate(names):
+        if name is not None:
+            places.setdefault(name, []).append(case)
+    order = sorted(places, key=lambda name: (-len(places[name]), name))
+    return [_group(name, places[name], top, portrayal) for name in order]
+
+
+def _group(name: str, cases: Sequence[int], top: Mapping[int, Sequence[int]], portrayal: Portrayal) -> Group:
+    labels = portrayal.subject.train.labels
+    found = Counter(i for case in cases for i in top[case])
+    counts = dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    classes = Counter[int]()
+    for i, count in counts.items():
+        classes[int(labels[i])] += count
+    ordered = dict(sorted(classes.items(), key=lambda item: (-item[1], item[0])))
+    return Group(name, cases, counts, ordered, _shared(list(counts), ordered, portrayal))
+
+
+def _shared(precedents: Sequence[int], classes: Mapping[int, int], portrayal: Portrayal) -> StandingOut:
+    """What the precedents have beside other training instances of the same classes."""
+    own = set(precedents)
+    others = [i for i, label in enumerate(portrayal.subject.train.labels.tolist()) if label in classes]
+    others = [i for i in others if i not in own]
+    some = [listed[:: -(-len(listed) // MOST)] if listed else [] for listed in (precedents, others)]
+    first, second = ([portrayal.seen(i) for i in listed] for listed in some)
+    return standing_out(first, second) if first and second else StandingOut("none")

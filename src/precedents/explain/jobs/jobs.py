@@ -1,0 +1,161 @@
+"""Jobs: what an explainer does beside explaining, as methods; each is one of the files beside this one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from torch import Tensor
+
+from precedents.adapters._subject import Subject
+from precedents.data.examples import Examples
+from precedents.errors import InputError
+from precedents.explain.jobs._portrayal import Portrayal
+from precedents.explain.jobs.answers import Answers
+from precedents.explain.jobs.contrast import Contrast, contrast, two_classes
+from precedents.explain.jobs.groups import Groups, grouped, names_of
+from precedents.explain.jobs.near_duplicates import NearDuplicates, near_duplicates
+from precedents.explain.jobs.self_relevance import SelfRelevance, own_squares, self_relevance
+from precedents.explain.jobs.suspects import Suspects, accusers_of, evidence, most_suspicious, wrong_cases
+from precedents.metrics.ranking import TopK, checked_k
+from precedents.metrics.relevance import Ranked, Relevance
+from precedents.runtime.door import door
+from precedents.runtime.given import several, whole_number
+
+SUSPECTS = 20  # that are returned
+ACCUSED = 5  # first precedents of a wrong prediction, which it accuses
+
+
+class Jobs(ABC):
+    """The jobs of an explainer: what it has for them, and one method for each."""
+
+    subject: Subject
+    relevance: Relevance
+    name: str
+    _reading: Callable[[], AbstractContextManager[None]]
+
+    @abstractmethod
+    def _ranked(self, cases: Examples, k: int) -> Ranked:
+        """The k most relevant training instances of each case."""
+
+    @property
+    def _portrayal(self) -> Portrayal:
+        return Portrayal(self.subject)
+
+    def precedents_of(self, cases: Examples, k: int) -> TopK:
+        """The first k precedents of each case [m, k], without what explanations know besides.
+
+        `cases` are what `subject.cases(x)` gives.
+        """
+        return self._ranked(cases, checked_k(k, len(self.subject.train))).top
+
+    @door
+    def self_relevance(self) -> SelfRelevance:
+        """How relevant every training instance is to itself, with the label that it has; one pass, O(n).
+
+        Of an inner product, as `dot_grad`, it is largest where a label is believed because of itself alone.
+        A cosine of everything with itself is one: the answer says which metric to use.
+        """
+        with self._reading():
+            return self_relevance(self.relevance, self.name, self._portrayal)
+
+    @door
+    def suspects(self, k: int | None = None, cases: Any = None) -> Suspects:
+        """Training labels that may be wrong, most suspicious first, each with the reasons against it.
+
+        k: how many; 20 without it, or as many as there are.
+        cases: a labelled set, as the test set: its wrong predictions accuse their first five precedents,
+            which is a reason more and changes no rank.
+        """
+        n = len(self.subject.train)
+        k = min(SUSPECTS, n) if k is None else checked_k(k, n)
+        with self._reading():
+            squares, accusers = self._accusations(cases)
+            found = evidence(self.relevance, squares, accusers)
+        return Suspects(self.name, found, most_suspicious(found, k), self._portrayal, cases is not None)
+
+    def _accusations(self, cases: Any) -> tuple[Tensor, list[list[int]]]:
+        """The squared lengths of the training instances, and for each the wrong predictions that accuse it."""
+        n = len(self.subject.train)
+        if cases is None:
+            return own_squares(self.relevance), []
+        given = self.subject.test(cases)
+        wrong = wrong_cases(given, self.subject.predicted(given).labels)
+        if not wrong:
+            return own_squares(self.relevance), [[] for _ in range(n)]
+        ranked = self.relevance.ranked(self.subject.cases(given.selected(wrong)), min(ACCUSED, n))
+        squares = own_squares(self.relevance) if ranked.lengths is None else ranked.lengths.square()
+        return squares, accusers_of(ranked.top, wrong, n)
+
+    @door
+    def contrast(self, x: Any, one: Any, other: Any, k: int = 5) -> Contrast:
+        """The precedents of a case for each of two classes side by side, and what separates them; one pass.
+
+        x: one case, as for `explain`.
+        one, other: two classes, by name or number; for example the predicted and the right one.
+        k: how many precedents for each; all of a class that has fewer.
+        """
+        case = self.subject.cases(x)
+        if len(case) > 1:
+            raise InputError(f"There are {len(case)} cases. Pass one: contrast(x[0], one, other).")
+        sides = two_classes(lambda labels: self.subject.numbers_of(labels, 2), one, other)
+        k = whole_number(k, "k")
+        with self._reading():
+            return contrast(self.relevance, case, sides, k, Portrayal(self.subject), self.name)
+
+    @door
+    def answers(self, j: Any, cases: Any, k: int = 5) -> Answers:
+        """Which cases training instances are precedents of; `.hubs` are those that answer very many.
+
+        j: the place of a training instance, or a list of them; None for all that are the first precedent of a
+            case, those first that answer most.
+        cases: as for `explain`.
+        k: among how many first precedents an instance must be.
+        """
+        n = len(self.subject.train)
+        places = None if j is None else [_place(each, n) for each in several(j, "j", int, Tensor)]
+        asked = self.subject.cases(cases)
+        top = self.precedents_of(asked, k)
+        found = Answers(self.name, places or [], asked, top, self._portrayal)
+        return (
+            found if places is not None else Answers(self.name, list(found.counts), asked, top, self._portrayal)
+        )
+
+    @door
+    def near_duplicates(self, test: Any = None, *, least: float = 0.95) -> NearDuplicates:
+        """Instances that are the same or nearly, within the training set and between it and a test set.
+
+        test: a labelled set, as for `precedents.audit`.
+        least: how alike near duplicates are; the answer says by which rule.
+        """
+        given = None if test is None else self.subject.test(test)
+        return near_duplicates(self._portrayal, given, least)
+
+    @door
+    def groups(self, cases: Any, by: Any = "prediction", k: int = 5, *, truth: Any = None) -> Groups:
+        """The precedents of many cases summed up in groups: which there are most, and what they share.
+
+        cases: as for `explain`; by "truth" or "error" a labelled set, unless `truth` has the right labels.
+        by: "prediction", "truth", "error" (what was taken for what; right predictions are left out), or a name
+            for each case, None for those that are left out.
+        k: how many first precedents of a case count.
+        truth: the right labels of the cases.
+        """
+        labelled = truth is None and isinstance(by, str) and by in ("truth", "error")
+        given = self.subject.test(cases) if labelled else None
+        asked = self.subject.cases(cases if given is None else given)
+        right = None if given is None else given.labels
+        right = self.subject.numbers_of(truth, len(asked)) if truth is not None else right
+        names = names_of(by, asked, right, self._portrayal)
+        kept = [case for case, name in enumerate(names) if name is not None]
+        found = []
+        if kept:
+            top = self.precedents_of(asked.selected(kept), k)
+            found = grouped(names, dict(zip(kept, top.indices.tolist(), strict=True)), self._portrayal)
+        return Groups(self.name, by if isinstance(by, str) else "name", k, found, asked, self._portrayal)
+
+
+def _place(j: Any, n: int) -> int:
+    """The place of a training instance."""
+    found = j.item() if hasattr(j, "item") else j
+    return whole_number(found, "j", 0, n - 1, f"Pass the place of a training instance, from 0 to {n - 1}")

@@ -1,0 +1,197 @@
+"""Suspects: training labels that may be wrong, most suspicious first, each with the reasons against it.
+
+The doubt in a label is what the model and the label's neighbourhood do not say for it:
+
+    doubt = (1 - p(label)) + (1 - q(label)) + 0.1 min(loss, 10)
+
+p is the model's own probability, and q the share of the 25 nearest training instances that have the label: by
+the cosine of what the last layer receives, or of the inputs where a model has no hidden layer. A model that has
+learnt its training set by heart gives every label a p of one: what is left are the neighbours. How this
+ranking was chosen, and how it compares with the loss alone, is measured: benchmarks/suspects.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from precedents.data.examples import Examples
+from precedents.explain.jobs._neighbours import nearest, own_features, units, votes
+from precedents.explain.jobs._portrayal import Portrayal
+from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
+from precedents.metrics.ranking import TopK, descending
+from precedents.metrics.relevance import Relevance
+from precedents.metrics.vectors import Vectors
+from precedents.runtime.progress import tracked
+from precedents.views.gallery import Strip
+
+NEIGHBOURS = 25  # training instances that have a say in a label
+CAPPED = 10.0  # of losses: beyond it, one is as bad as another
+WEIGHT = 0.1  # of the loss beside the two probabilities
+BESIDE = 5  # neighbours that are drawn beside a suspect
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What speaks against the label of each training instance."""
+
+    labels: Tensor  # [n]
+    chances: Tensor  # [n, c], the model's probabilities
+    loss: Tensor  # [n], by the model's own loss
+    squares: Tensor  # [n], the squared lengths under the metric: the inner product with itself
+    shares: Tensor  # [n, c], of the neighbours that have each label
+    neighbours: TopK  # [n, 25]
+    accusers: Sequence[Sequence[int]] = ()  # for each instance the wrongly predicted cases it is a precedent of
+
+    @property
+    def doubt(self) -> Tensor:
+        """How much speaks against each label [n]."""
+        both = (self.chances + self.shares).gather(1, self.labels[:, None])[:, 0]
+        return 2 - both + WEIGHT * self.loss.nan_to_num(nan=CAPPED).clamp(max=CAPPED)
+
+    @property
+    def better(self) -> Tensor:
+        """The label [n] that the model and the neighbours say together, which may be the one that is there."""
+        return (self.chances + self.shares).argmax(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Suspects(Tabled):
+    """Training labels that may be wrong, most suspicious first.
+
+    >>> import torch, precedents as pr
+    >>> x = torch.tensor([[1.0, 0.0], [1.1, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 1.2], [0.0, 0.9]])
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = model.weight.data.copy_(4 * torch.eye(2))
+    >>> print(pr.Explainer(model, (x, torch.tensor([0, 0, 0, 1, 1, 0]))).suspects(k=1))
+    1 of 6 training labels that may be wrong, most suspicious first
+      #5  given 0  better 1  loss 3.63  40% of 5 neighbours have another label
+    """
+
+    metric: str
+    evidence: Evidence = field(repr=False)
+    indices: Sequence[int]  # most suspicious first
+    portrayal: Portrayal = field(repr=False)
+    judged: bool = False  # whether there were cases to accuse
+
+    columns = (
+        "rank",
+        "index",
+        "id",
+        "label",
+        "better",
+        "doubt",
+        "loss",
+        "probability",
+        "neighbours_with_another_label",
+        "self_relevance",
+        "accused_by",
+    )
+
+    @property
+    def heading(self) -> str:
+        """How many of how many."""
+        return (
+            f"{len(self.indices)} of {len(self.evidence.labels)} training labels that may be wrong, "
+            "most suspicious first"
+        )
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def rows(self) -> list[Row]:
+        """Each suspect with the reasons against it."""
+        return [self._row(rank, i) for rank, i in enumerate(self.indices, 1)]
+
+    def _row(self, rank: int, i: int) -> Row:
+        found, label = self.evidence, int(self.evidence.labels[i])
+        return {
+            "rank": rank,
+            "id": None,
+            **self.portrayal.own(i),
+            "better": self._better(i),
+            "doubt": float(found.doubt[i]),
+            "loss": float(found.loss[i]),
+            "probability": float(found.chances[i, label]),
+            "neighbours_with_another_label": 1 - float(found.shares[i, label]),
+            "self_relevance": float(found.squares[i]),
+            "accused_by": list(found.accusers[i]) if self.judged else None,
+        }
+
+    def _better(self, i: int) -> int | str | None:
+        """The label that is proposed; none where the one that is there is the likeliest."""
+        found = int(self.evidence.better[i])
+        return None if found == int(self.evidence.labels[i]) else self.portrayal.plain(found)
+
+    def printed(self) -> list[Sequence[str]]:
+        """Instance, label, better label, and the reasons in words."""
+        k = self.evidence.neighbours.indices.shape[1]
+        return [
+            (
+                self.portrayal.tag(row["index"]),
+                f"given {row['label']}",
+                "" if row["better"] is None else f"better {row['better']}",
+                f"loss {row['loss']:.2f}",
+                f"{row['neighbours_with_another_label']:.0%} of {k} neighbours have another label",
+                _accused(row["accused_by"]),
+            )
+            for row in self.rows()
+        ]
+
+    def strips(self) -> list[Strip]:
+        """Each suspect beside its nearest neighbours, those with another label marked."""
+        return [self._strip(i) for i in self.indices[:DRAWN]]
+
+    def _strip(self, i: int) -> Strip:
+        labels, better = self.evidence.labels, self._better(i)
+        beside = [int(j) for j in self.evidence.neighbours.indices[i, :BESIDE]]
+        return Strip(
+            self.portrayal.cell(i, "" if better is None else f"better {better}?"),
+            [self.portrayal.cell(j, "", bool(labels[j] == labels[i])) for j in beside],
+        )
+
+
+def _accused(cases: Sequence[int] | None) -> str:
+    if not cases:
+        return ""
+    return f"accused by {len(cases)} wrong prediction{'s' if len(cases) > 1 else ''}"
+
+
+def evidence(relevance: Relevance, squares: Tensor, accusers: Sequence[Sequence[int]] = ()) -> Evidence:
+    """What speaks against each label: a pass for the model's answers, one for the neighbours' vectors.
+
+    `squares` are the squared lengths under the metric, of a pass that was made already.
+    """
+    workspace = relevance.workspace
+    train, model = workspace.train, workspace.classifier
+    logits = torch.empty(len(train), model.classes, dtype=torch.double)
+    losses = torch.empty(len(train), dtype=torch.double)
+    for start in tracked(range(0, len(train), model.at_once), "losses"):
+        batch = train.take(range(start, min(start + model.at_once, len(train))))
+        place = slice(start, start + len(batch.labels))
+        logits[place] = model.finite_logits(batch)
+        losses[place] = model.loss(logits[place], batch.labels).double()
+    own = units(Vectors.of(workspace, own_features(workspace)))
+    found = nearest(own, own, NEIGHBOURS, "neighbours", same=True)
+    shares = votes(found, train.labels, model.classes)
+    return Evidence(train.labels, logits.softmax(dim=1), losses, squares, shares, found, accusers)
+
+
+def most_suspicious(found: Evidence, k: int) -> list[int]:
+    """The k labels with the largest doubt; ties to the smaller index."""
+    return [int(i) for i in descending(found.doubt[None])[0, :k]]
+
+
+def wrong_cases(cases: Examples, predicted: Tensor) -> list[int]:
+    """The places of the cases that are wrongly predicted."""
+    return [int(i) for i in (cases.labels != predicted).nonzero().flatten()]
+
+
+def accusers_of(top: TopK, places: Sequence[int], n: int) -> list[list[int]]:
+    """For each training instance the cases, whose places are given, that it is a precedent of."""
+    found: list[list[int]] = [[] for _ in range(n)]
+    for case, row in zip(places, top.indices.tolist(), strict=True):
+        for i in row:
+            found[i].append(case)
+    return found

@@ -1,0 +1,1 @@
+"""The explorer: pages on which a person works with precedents, served to their own browser."""

@@ -1,0 +1,207 @@
+"""The application: which address is answered by which look, as a page and as JSON under /api/v1."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route, Router
+
+from precedents.explorer import looks
+from precedents.explorer.changes import CHANGES
+from precedents.explorer.findings import attempts, audit, suspects
+from precedents.explorer.guard import Guard, Receive, Scope, Send
+from precedents.explorer.jobs import OVER, Job
+from precedents.explorer.looks import Look
+from precedents.explorer.maps import columns, map_look
+from precedents.explorer.query import Query
+from precedents.explorer.rendering import PICTURES, TRIED, as_json, asset, page, picture
+from precedents.explorer.safety import Door, Refusal
+from precedents.explorer.trains import trains
+from precedents.explorer.world import World
+
+PAGES: Mapping[str, tuple[str, Callable[[World, Query], Look]]] = {  # by path: template and look
+    "/cases": ("cases", looks.cases),
+    "/cases/{place}": ("case", looks.case),
+    "/train": ("trains", trains),
+    "/train/{place}": ("train", looks.train),
+    "/hubs": ("hubs", looks.hubs),
+    "/map": ("map", map_look),
+    "/suspects": ("suspects", suspects),
+    "/audit": ("audit", audit),
+    "/try": ("try", attempts),
+    "/tags": ("tags", looks.tags),
+}
+DATA: Mapping[str, Callable[[World, Query], Look]] = {
+    "/run": looks.run,
+    "/cases/{place}/precedents": looks.case_precedents,
+    "/train/{place}/answers": looks.train_answers,
+}
+THREADS = 4  # that make pages
+TICK, BEAT, LONGEST = 0.2, 50, 3000  # seconds of a look at a job; ticks between signs of life; ticks at most
+HTML, JSON = "text/html; charset=utf-8", "application/json"
+NO_STORE = {"cache-control": "no-store"}
+
+
+class Pages:
+    """All routes over one world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._threads: CapacityLimiter | None = None
+        self.router = Router([*self._reading(), *self._changing()], default=_nothing)
+
+    def _reading(self) -> list[Route]:
+        routes = [Route("/", _first, methods=["GET"])]
+        for path, (template, look) in PAGES.items():
+            routes.append(Route(path, partial(self._page, template, look), methods=["GET"]))
+            routes.append(Route(f"/api/v1{path}", partial(self._data, look), methods=["GET"]))
+        routes += [
+            Route(f"/api/v1{path}", partial(self._data, look), methods=["GET"]) for path, look in DATA.items()
+        ]
+        return [
+            *routes,
+            Route("/assets/{name}", self._asset, methods=["GET"]),
+            Route("/favicon.ico", _icon, methods=["GET"]),  # what browsers ask for where a page names none
+            Route("/pictures/{which}/{name}", self._picture, methods=["GET"]),
+            Route("/api/v1/jobs/{number}", self._job, methods=["GET"]),
+            Route("/api/v1/jobs/{number}/events", self._events, methods=["GET"]),
+            Route("/api/v1/map/{name}", self._map, methods=["GET"]),
+            Route("/api/v1/report.html", self._report, methods=["GET"]),
+            Route("/api/v1/tags.csv", self._csv, methods=["GET"]),
+            Route("/api/v1/tags.json", self._tags, methods=["GET"]),
+        ]
+
+    def _changing(self) -> list[Route]:
+        return [
+            Route(f"/api/v1{path}", partial(self._changed, change), methods=[method])
+            for (method, path), change in CHANGES.items()
+        ]
+
+    async def _threaded(self, work: Callable[[], Any]) -> Any:
+        if self._threads is None:
+            self._threads = CapacityLimiter(THREADS)
+        return await to_thread.run_sync(work, limiter=self._threads)
+
+    async def _page(self, template: str, look: Callable[[World, Query], Look], request: Request) -> Response:
+        depth = request.url.path.count("/") - 1
+
+        def make() -> bytes:
+            found = look(self.world, Query(request.query_params.multi_items(), request.path_params))
+            return page(self.world, template, found, depth)
+
+        return Response(await self._kept(request, make), 200, NO_STORE, HTML)
+
+    async def _data(self, look: Callable[[World, Query], Look], request: Request) -> Response:
+        def make() -> bytes:
+            return as_json(look(self.world, Query(request.query_params.multi_items(), request.path_params)))
+
+        return Response(await self._kept(request, make), 200, NO_STORE, JSON)
+
+    async def _kept(self, request: Request, make: Callable[[], bytes]) -> bytes:
+        """The same question in the same state has the same answer."""
+        key = self.world.version, request.url.path, request.url.query
+        found = self.world.pages.get(key)
+        if found is None:
+            found = await self._threaded(make)
+            self.world.pages.put(key, found)
+        return found
+
+    async def _asset(self, request: Request) -> Response:
+        content, kind = asset(request.path_params["name"])
+        return Response(content, 200, {"cache-control": "private, max-age=60"}, kind)
+
+    async def _picture(self, request: Request) -> Response:
+        which, name = request.path_params["which"], request.path_params["name"]
+        if which not in PICTURES or not name.endswith(".png"):
+            raise Refusal(404, "There are no such pictures.")
+        query = Query(request.query_params.multi_items(), {"name": name.removesuffix(".png")})
+        place = query.place("name", 10**9 if which == TRIED else len(self.world.set_of(which)), "picture")
+        content = self.world.pictures.get((which, place))
+        if content is None:
+            content = await self._threaded(partial(picture, self.world, which, place))
+        return Response(content, 200, {"cache-control": "private, max-age=3600"}, "image/png")
+
+    async def _map(self, request: Request) -> Response:
+        content = await self._threaded(partial(columns, self.world, request.path_params["name"]))
+        return Response(content, 200, NO_STORE, "application/octet-stream")
+
+    async def _report(self, _: Request) -> Response:
+        audited = self.world.audit
+        if audited is None:
+            raise Refusal(404, "There is no audit of this model.")
+        content = await self._threaded(audited.to_html)
+        return Response(content, 200, NO_STORE | _file("report.html"), HTML)
+
+    def _of(self, request: Request) -> Job:
+        text = request.path_params["number"]
+        job = self.world.jobs.every.get(int(text)) if text.isdecimal() and len(text) < 12 else None
+        if job is None:
+            raise Refusal(404, "There is no such job, or it ended long ago.")
+        return job
+
+    async def _job(self, request: Request) -> Response:
+        return Response(as_json(self._of(request).told()), 200, NO_STORE, JSON)
+
+    async def _events(self, request: Request) -> Response:
+        stream = self._told(self._of(request))
+        return StreamingResponse(stream, 200, NO_STORE, "text/event-stream")
+
+    async def _told(self, job: Job) -> AsyncIterator[bytes]:
+        """What changes of a job, and a sign of life in between; who leaves does not wait for it any more."""
+        job.listeners += 1
+        try:
+            before = None
+            for tick in range(LONGEST):
+                now = job.told()
+                if now != before or tick % BEAT == 0:
+                    yield f"data: {json.dumps(now)}\n\n".encode()
+                if now["state"] in OVER:
+                    return
+                before = now
+                await asyncio.sleep(TICK)
+        finally:
+            self.world.jobs.left(job)
+
+    async def _csv(self, _: Request) -> Response:
+        tags = self.world.tags
+        text = "" if tags is None else tags.to_csv()
+        return Response(
+            text, 200, NO_STORE | {"content-disposition": 'attachment; filename="tags.csv"'}, "text/csv"
+        )
+
+    async def _tags(self, _: Request) -> Response:
+        tags = self.world.tags
+        content = as_json({} if tags is None else tags.to_dict())
+        return Response(
+            content, 200, NO_STORE | {"content-disposition": 'attachment; filename="tags.json"'}, JSON
+        )
+
+    async def _changed(self, change: Callable[[World, Request], Any], request: Request) -> Response:
+        return Response(as_json(await change(self.world, request)), 200, NO_STORE, JSON)
+
+
+def _file(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{name}"'}
+
+
+async def _icon(_: Request) -> Response:
+    content, kind = asset("icon.svg")
+    return Response(content, 200, {"cache-control": "private, max-age=3600"}, kind)
+
+
+async def _first(_: Request) -> Response:
+    return RedirectResponse("cases", 303, NO_STORE)
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+    raise Refusal(404, "There is no such page.")
+
+
+def application(world: World, door: Door) -> Guard:
+    """All pages behind the guard."""
+    return Guard(Pages(world).router, door)

@@ -1,0 +1,363 @@
+"""Looks: what a page shows, as plain values; the same values are its JSON."""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from precedents.criteria._judgement import Inapplicable
+from precedents.criteria._result import Result
+from precedents.explorer.lists import LISTS, SORTS, cells, failing, ordered
+from precedents.explorer.query import Query
+from precedents.explorer.questions import own_precedents, taken_for
+from precedents.explorer.rows import first, instance, precedents, probabilities
+from precedents.explorer.tags import TAGS
+from precedents.explorer.world import World
+
+SIZE, MOST = 24, 100  # rows of a page
+SHOWN = 6  # precedents of a case by a metric
+SQUARE = 20  # classes up to which a confusion matrix is drawn
+TRAIN = "explainer.subject.train"
+COUNTS = "print(explainer.explain(test, k=1).to_frame()['index'].value_counts().head(20))"
+ANSWERED = 24  # cases of a training instance that are shown, right and wrong each
+
+Look = dict[str, Any]
+
+
+def run(world: World, query: Query) -> Look:
+    """The model in a few facts, and how far the work is."""
+    query.over()
+    return facts(world)
+
+
+def facts(world: World) -> Look:
+    """What every page has above it."""
+    cases = world.measures.get("case")
+    answered = {name: int(each.done.sum()) for name, each in world.answers.items()}
+    return {
+        "name": world.name,
+        "kind": world.kind,
+        "cases": len(world.test),
+        "train": len(world.subject.train),
+        "classes": [world.class_name(i) for i in range(world.subject.classifier.classes)],
+        "right": None if cases is None else int((~cases.wrong).sum()),
+        "metric": world.main,
+        "metrics": [metric(world, name) for name in world.engines],
+        "answered": answered,
+        "differing": list(world.differing),
+        "version": world.version,
+    }
+
+
+def metric(world: World, name: str) -> Look:
+    """What the audit says of a metric, in its heading."""
+    known: Look = {"name": name, "failed": [], "verdict": "not audited", "passed": 0, "criteria": 0}
+    known["problem"] = world.failed.get(name, "")
+    audit = world.audit
+    if audit is None or name not in audit.metrics:
+        return known
+    outcomes = [each for (own, _), each in audit.judgement.outcomes.items() if own == name]
+    results = [each for each in outcomes if isinstance(each, Result)]
+    known["passed"], known["criteria"] = sum(each.verdict == "passed" for each in results), len(results)
+    known["failed"] = audit.failed(name)
+    if not results:
+        known["problem"] = next((each.reason for each in outcomes if isinstance(each, Inapplicable)), "")
+    known["verdict"] = "failed" if known["failed"] else f"passes {known['passed']} of {known['criteria']}"
+    return known
+
+
+def cases(world: World, query: Query) -> Look:
+    """A work list: some of the cases, each with its first precedent."""
+    names = [world.class_name(i) for i in range(world.subject.classifier.classes)]
+    chosen = query.choice("list", LISTS, "wrong" if _has_wrong(world) else "all")
+    kind = LISTS[chosen]
+    sort = query.choice("sort", SORTS, kind.sort)
+    label, said = (query.maybe(name, 0, len(names) - 1) for name in ("label", "predicted"))
+    cell = query.choice("failed", cells(world), "")
+    words, page = query.text("q"), query.whole("page", 1, 10**6, 1)
+    size = query.whole("size", 1, MOST, SIZE)
+    query.over()
+    mask = kind.cases(world)
+    known = mask is not None
+    places = torch.zeros(0, dtype=torch.long)
+    if mask is not None:
+        mask = mask & _searched(world, words) & _labelled(world, label, said)
+        if cell:
+            mask = mask & failing(world, cell)
+        places = ordered(world, mask.nonzero().flatten(), sort)
+    pages = max(1, ceil(len(places) / size))
+    page = min(page, pages)
+    shown = places[(page - 1) * size : page * size].tolist()
+    return {
+        "list": chosen,
+        "title": kind.title,
+        "why": kind.why,
+        "known": known,
+        "lists": _counts(world),
+        "sort": sort,
+        "sorts": SORTS,
+        "label": label,
+        "predicted": said,
+        "failed": cell,
+        "q": words,
+        "count": len(places),
+        "page": page,
+        "pages": pages,
+        "size": size,
+        "cases": [instance(world, "case", i) | {"first": first(world, world.main, i)} for i in shown],
+        "confusion": confusion(world),
+        "asked": query.read,
+        "python": world.origin.python(world.main, f"print(explainer.explain(test.selected({shown[:5]}), k=5))"),
+        "command": world.origin.command("explain", *(w for i in shown[:5] for w in ("--case", str(i)))),
+    }
+
+
+def _has_wrong(world: World) -> bool:
+    measures = world.measures.get("case")
+    return measures is None or bool(measures.wrong.any())
+
+
+def _counts(world: World) -> list[Look]:
+    masks = {name: kind.cases(world) for name, kind in LISTS.items()}
+    return [
+        {"name": name, "title": LISTS[name].title, "count": None if mask is None else int(mask.sum())}
+        for name, mask in masks.items()
+    ]
+
+
+def _labelled(world: World, label: int | None, predicted: int | None) -> Tensor:
+    mask = torch.ones(len(world.test), dtype=torch.bool)
+    if label is not None:
+        mask &= world.test.labels == label
+    if predicted is not None and "case" in world.measures:
+        mask &= world.measures["case"].predictions == predicted
+    return mask
+
+
+def _searched(world: World, words: str) -> Tensor:
+    """Cases whose name, class or text has the words."""
+    wanted = words.casefold().strip()
+    if not wanted:
+        return torch.ones(len(world.test), dtype=torch.bool)
+    classes = [world.class_name(i).casefold() for i in range(world.subject.classifier.classes)]
+    hits = torch.tensor([wanted == name for name in classes])
+    measures = world.measures.get("case")
+    mask = hits[world.test.labels]
+    if measures is not None:
+        mask = mask | hits[measures.predictions]
+    ids = world.test.ids
+    names = map(str, range(len(world.test)) if ids is None else ids)
+    mask = mask | torch.tensor([wanted == name.casefold() for name in names])
+    if world.texts:
+        mask = mask | torch.tensor([wanted in text for text in world.texts])
+    return mask
+
+
+def confusion(world: World) -> Look | None:
+    """Labels by predictions, or of many classes the pairs that are taken for each other most often."""
+    measures, classes = world.measures.get("case"), world.subject.classifier.classes
+    if measures is None:
+        return None
+    pairs = measures.labels * classes + measures.predictions
+    if classes <= SQUARE:
+        counts = torch.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+        return {"square": counts.tolist(), "pairs": [], "most": int(counts.max())}
+    found, counts = pairs[measures.wrong].unique(return_counts=True)
+    order = counts.argsort(descending=True, stable=True)[:SQUARE]
+    listed = [
+        {"label": int(found[i]) // classes, "predicted": int(found[i]) % classes, "count": int(counts[i])}
+        for i in order
+    ]
+    return {"square": [], "pairs": listed, "most": 0}
+
+
+def case(world: World, query: Query) -> Look:
+    """One case: its probabilities, and its precedents by every metric."""
+    place = query.place("place", len(world.test), "case")
+    k = query.whole("k", 1, MOST, SHOWN)
+    taken = query.maybe("as", 0, world.subject.classifier.classes - 1)
+    only = query.choice("metric", world.engines, "")
+    query.over()
+    known = instance(world, "case", place)
+    likeliest = probabilities(world, "case", place) if "case" in world.measures else []
+    names = [only] if only else list(world.engines)
+    columns = [
+        metric(world, name) | {"precedents": precedents(world, name, place, k) if likeliest else None}
+        for name in names
+    ]
+    others = _others(known, likeliest)
+    label = "" if taken is None else f", labels=[{taken}]"
+    line = f"print(explainer.explain(test.selected([{place}]), k={k}{label}))"
+    return {
+        "case": known,
+        "probabilities": likeliest,
+        "columns": columns,
+        "k": k,
+        "as": taken,
+        "taken": None if taken is None else taken_for(world, place, taken, k),
+        "others": others,
+        "around": _around(place, len(world.test)),
+        "alternatives": [{"label": each, "name": world.class_name(each)} for each in others],
+        "choices": TAGS,
+        "python": world.origin.python(only or world.main, line),
+        "command": world.origin.command(
+            "explain", "--case", str(place), "--metric", only or world.main, "-k", str(k)
+        ),
+    }
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Options of a command."""
+    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+
+def _others(known: Mapping[str, Any], likeliest: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Classes that the case might have been taken for: its label and the runner-up."""
+    wanted = [known["label"], *(each["label"] for each in likeliest[1:2])]
+    return [each for each in dict.fromkeys(wanted) if each != known.get("prediction")]
+
+
+def case_precedents(world: World, query: Query) -> Look:
+    """The precedents of a case alone, by one metric; `as` a class, they are computed."""
+    place = query.place("place", len(world.test), "case")
+    k, name = query.whole("k", 1, MOST, SHOWN), query.choice("metric", world.engines, world.main)
+    taken = query.maybe("as", 0, world.subject.classifier.classes - 1)
+    query.over()
+    if taken is not None:
+        return {"case": place, "as": taken} | taken_for(world, place, taken, k)
+    found = precedents(world, name, place, k) if "case" in world.measures else None
+    return {"case": place, "metric": name, "known": found is not None, "precedents": found}
+
+
+def train_answers(world: World, query: Query) -> Look:
+    """The cases that a training instance answers, alone."""
+    place = query.place("place", len(world.subject.train), "training instance")
+    name = query.choice("metric", world.engines, world.main)
+    query.over()
+    there = world.answers.get(name)
+    known = there is not None and there.complete and "case" in world.measures
+    return {
+        "train": place,
+        "metric": name,
+        "known": known,
+        "answers": answered(world, name, place) if known else None,
+    }
+
+
+def _around(place: int, count: int) -> Look:
+    return {"before": place - 1 if place else None, "after": place + 1 if place + 1 < count else None}
+
+
+def train(world: World, query: Query) -> Look:
+    """One training instance: which cases it answers, right and wrong ones apart."""
+    place = query.place("place", len(world.subject.train), "training instance")
+    name = query.choice("metric", world.engines, world.main)
+    own = query.choice("own", ("1",), "")
+    query.over()
+    answers, measures = world.answers.get(name), world.measures.get("case")
+    known = answers is not None and answers.complete and measures is not None
+    return {
+        "instance": instance(world, "train", place),
+        "probabilities": probabilities(world, "train", place) if "train" in world.measures else [],
+        "metric": name,
+        "metrics": [metric(world, each) for each in world.engines],
+        "known": known,
+        "answers": answered(world, name, place) if known else None,
+        "own": own_precedents(world, place, name, SHOWN) if own else None,
+        "around": _around(place, len(world.subject.train)),
+        "choices": TAGS,
+        "classes": [world.class_name(i) for i in range(world.subject.classifier.classes)],
+        "python": world.origin.python(
+            name, f"print(explainer.explain(explainer.subject.train.selected([{place}]), k=5))"
+        ),
+        "command": "",
+    }
+
+
+def answered(world: World, name: str, place: int) -> Look:
+    """The cases that a training instance answers by a metric."""
+    answers, measures = world.answers[name], world.measures["case"]
+    found, ranks = answers.answered_by(place)
+    wrong = measures.wrong[found]
+    firsts = int((ranks == 0).sum())
+    sides = {}
+    for side, mask in (("wrong", wrong), ("right", ~wrong)):
+        there = zip(found[mask].tolist()[:ANSWERED], ranks[mask].tolist(), strict=False)
+        sides[side] = [instance(world, "case", i) | {"rank": rank + 1} for i, rank in there]
+    return {
+        "count": len(found),
+        "firsts": firsts,
+        "share": firsts / len(world.test),
+        "hub": place in answers.hubs,
+        "k": answers.k,
+        "wrong_count": int(wrong.sum()),
+        "right_count": int((~wrong).sum()),
+        **sides,
+    }
+
+
+def hubs(world: World, query: Query) -> Look:
+    """The training instances that answer most cases, and how concentrated the answers are."""
+    name = query.choice("metric", world.engines, world.main)
+    query.over()
+    answers, measures = world.answers.get(name), world.measures.get("case")
+    known = answers is not None and answers.complete and measures is not None
+    found: list[Look] = []
+    curve: list[float] = []
+    if answers is not None and known:
+        firsts = list(answers.firsts.items())
+        for place, count in firsts[:SIZE]:
+            share = count / len(world.test)
+            found.append(
+                instance(world, "train", place)
+                | {"firsts": count, "share": share, "hub": place in answers.hubs}
+            )
+        shares = torch.tensor([count for _, count in firsts], dtype=torch.double).cumsum(0) / len(world.test)
+        curve = shares.tolist()
+    return {
+        "metric": name,
+        "metrics": [metric(world, each) for each in world.engines],
+        "known": known,
+        "hubs": found,
+        "count": 0 if answers is None or not known else len(answers.hubs),
+        "distinct": len(curve),
+        "half": next((i + 1 for i, share in enumerate(curve) if share >= 0.5), 0),
+        "curve": _thinned(curve),
+        "python": world.origin.python(
+            name, "print(explainer.explain(test, k=1).to_frame()['index'].value_counts().head(20))"
+        ),
+        "command": "",
+    }
+
+
+def _thinned(curve: Sequence[float], most: int = 200) -> list[tuple[int, float]]:
+    """Points of the curve, from (0, 0) to its end."""
+    steps = sorted({round(i * (len(curve) - 1) / max(1, most - 1)) for i in range(most)}) if curve else []
+    return [(0, 0.0), *((i + 1, curve[i]) for i in steps)]
+
+
+def tags(world: World, query: Query) -> Look:
+    """All tags, the latest first."""
+    query.over()
+    every = [] if world.tags is None else list(reversed(world.tags.every))
+    listed = [
+        instance(world, each.set, each.place)
+        | {
+            "tag": each.tag,
+            "note": each.note,
+            "better": None if each.label is None else world.class_name(each.label),
+        }
+        for each in every[:MOST]
+    ]
+    lines = [] if world.tags is None else world.tags.python()
+    begun = "train = explainer.subject.train\n" if lines else ""
+    return {
+        "known": world.tags is not None,
+        "count": len(every),
+        "listed": listed,
+        "lines": list(lines),
+        "python": world.origin.python(world.main, begun + "\n".join(lines)) if lines else "",
+        "command": "",
+    }

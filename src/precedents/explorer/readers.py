@@ -1,0 +1,152 @@
+"""Readers: what a person types or draws becomes a case as the model takes it; what cannot is refused."""
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from precedents.data.inputs import leaves
+from precedents.errors import InputError
+from precedents.explorer.limits import PIXELS
+from precedents.explorer.world import World
+from precedents.views.instance import channels_last
+from precedents.views.render import Images, Tables, Texts
+from precedents.zoo.text import encoded
+
+FORMATS = ("PNG", "JPEG", "WEBP")
+
+
+def text_case(world: World, text: str) -> Any:
+    """A text as the model takes it: itself, or the numbers of its words."""
+    if world.kind != "texts":
+        raise InputError(f"This model explains {world.kind}, not texts.")
+    if not text.strip():
+        raise InputError("There is no word in the text. Type some.")
+    if isinstance(world.subject.train.seen([0])[0], str):
+        return [text]
+    return _tokens(world, text.casefold().split())
+
+
+def _tokens(world: World, words: Sequence[str]) -> Tensor:
+    """By the vocabulary that texts are shown by."""
+    render: Any = world.subject.render
+    dataset = getattr(render, "__self__", None)
+    example = next(leaves(world.subject.train.first))
+    if getattr(dataset, "words", None) and getattr(dataset, "kind", "") == "text":
+        row = encoded([words], dataset.words)[0]  # type: ignore[union-attr]
+    elif isinstance(render, Texts) and isinstance(render.words, (Sequence, Mapping)):
+        row = torch.tensor([_number(word, render.words) for word in words])
+    else:
+        raise InputError("This model takes numbers of words, and how words become numbers is not known here.")
+    if len(row) > len(example):
+        raise InputError(f"The text has {len(row)} tokens, but this model reads {len(example)} at most.")
+    padded = torch.zeros_like(example)
+    padded[: len(row)] = row.to(example)
+    return padded
+
+
+def _number(word: str, words: Any) -> int:
+    pairs = words.items() if isinstance(words, Mapping) else enumerate(words)
+    for number, own in pairs:
+        if str(own).casefold() == word:
+            return int(number)
+    raise InputError(f"The model does not know the word {word!r}.")
+
+
+def row_case(world: World, row: Mapping[str, Any]) -> Any:
+    """The values of a table row as the model takes them."""
+    if world.kind != "rows":
+        raise InputError(f"This model explains {world.kind}, not table rows.")
+    example = world.shown("train", 0)
+    assert isinstance(example, Mapping)
+    missing = [str(name) for name in example if str(name) not in row]
+    if missing or len(row) != len(example):
+        raise InputError(f"Give a value for each column: {', '.join(map(str, example))}.")
+    values = {name: _like(row[str(name)], own, str(name)) for name, own in example.items()}
+    if world.subject.train.originals is not None:
+        import pandas as pd
+
+        return pd.DataFrame([values])
+    return _scaled(world, torch.tensor([float(value) for value in values.values()], dtype=torch.double))
+
+
+def _scaled(world: World, row: Tensor) -> Tensor:
+    """As before it was shown: less the mean, over the deviation."""
+    render: Any = world.subject.render
+    if isinstance(render, Tables):
+        row = row if render.mean is None else row - render.mean
+        row = row if render.std is None else row / render.std
+    example = next(leaves(world.subject.train.first))
+    if row.numel() != example.numel():
+        raise InputError("What is shown of a row is not what the model takes: rows cannot be typed here.")
+    return row.reshape(example.shape).to(example)
+
+
+def _like(text: Any, own: Any, name: str) -> Any:
+    """A value as that of the same column is: a number, or a text."""
+    if isinstance(own, bool) or not isinstance(own, (int, float)):
+        return str(text)
+    try:
+        number = float(text)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {str(text)[:40]!r}, but the column holds numbers.") from None
+    if number != number or number in (float("inf"), -float("inf")):
+        raise InputError(f"{name} is {str(text)[:40]!r}. Give a finite number.")
+    return int(number) if isinstance(own, int) and number.is_integer() else number
+
+
+def picture_case(world: World, content: bytes) -> Tensor:
+    """A picture as the model takes it: of its size and channels, dark where pages show dark."""
+    if world.kind != "pictures":
+        raise InputError(f"This model explains {world.kind}, not pictures.")
+    example = next(leaves(world.subject.train.first))
+    last = channels_last(example)
+    height, width, channels = last.shape
+    pixels = _decoded(content, (width, height), "RGB" if channels == 3 else "L").double() / 255
+    if channels != 3:
+        pixels = 1 - pixels  # ink is 1, as grey pictures are shown
+    pixels = pixels.expand(height, width, channels)
+    render: Any = world.subject.render
+    if isinstance(render, Images) and (render.mean is not None or render.std is not None):
+        pixels = pixels if render.mean is None else pixels - render.mean
+        pixels = pixels if render.std is None else pixels / render.std
+    else:
+        pixels = pixels * _largest(world)
+    if example.ndim == 3 and tuple(last.shape) != tuple(example.shape):
+        pixels = pixels.permute(2, 0, 1)
+    return pixels.reshape(example.shape).to(example)
+
+
+def _largest(world: World) -> float:
+    """The largest number of some training pictures: what white or ink is there."""
+    some = world.subject.train.take(range(min(64, len(world.subject.train)))).inputs
+    high = max(float(leaf.max()) for leaf in leaves(some))
+    return high if high > 1 else 1.0
+
+
+def _decoded(content: bytes, size: tuple[int, int], mode: str) -> Tensor:
+    """The pixels of a file [h, w, c]; what is none, or too large, is refused before it is unpacked."""
+    import numpy as np
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+                if image.width * image.height > PIXELS:
+                    raise InputError(
+                        f"The picture has {image.width} x {image.height} pixels; 20 megapixels are the most."
+                    )
+                flat = Image.new("RGB", image.size, "white")
+                rgba = image.convert("RGBA")
+                flat.paste(rgba, mask=rgba.getchannel("A"))
+                small = flat.convert(mode).resize(size, Image.Resampling.BILINEAR)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError("This is no picture that can be read. Send a PNG, JPEG or WebP file.") from error
+    array = torch.from_numpy(np.array(small))
+    return array[..., None] if array.ndim == 2 else array

@@ -1,0 +1,183 @@
+"""What some instances share that others do not: the pixels, columns or words in which two lists of them differ.
+
+Numbers (of pixels and columns) are compared by the difference of their means, in standard deviations of both
+lists together; words by the difference of the shares of texts that have them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from precedents.views.comparison import WORD, measure
+from precedents.views.instance import Shown, written
+
+MOST = 3  # columns or words that are named
+ENOUGH = 0.5  # standard deviations, or the difference of two shares, from which on something stands out
+SMALLEST = 1e-9  # a deviation that is none
+LARGEST = 99.0  # deviations, beyond which all are the same
+NUMBER = ".3g"
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Trait:
+    """A column or a word in which two lists of instances differ."""
+
+    name: str
+    one: float  # the mean of the first list, or the share of its texts that have the word
+    other: float
+    apart: float  # the difference, in standard deviations; of words, of the shares
+    case: float | None = None  # the case's own value
+
+    @property
+    def nearer(self) -> str | None:
+        """Which list the case is nearer to here: one, other; none if there is no case, or it is between."""
+        if self.case is None or abs(self.case - self.one) == abs(self.case - self.other):
+            return None
+        return "one" if abs(self.case - self.one) < abs(self.case - self.other) else "other"
+
+
+@dataclass(frozen=True, eq=False)
+class StandingOut:
+    """In what two lists of instances differ, most first."""
+
+    kind: str  # picture, row or text
+    traits: Sequence[Trait] = ()  # of rows and texts
+    picture: Array | None = None  # [h, w], of pictures: how much brighter the first list is, in deviations
+
+    def sentences(self, one: str, other: str) -> list[str]:
+        """What separates the lists of these names."""
+        if self.picture is not None:
+            return [self._region(one, other)] if self.picture.size else []
+        said = [f"{self._told(trait)}: {_pair(trait, one, other, self.kind)}" for trait in self.traits[:MOST]]
+        cases = [
+            f"The case is nearer to the precedents for {name} in {_listed(found)}."
+            for side, name in (("one", one), ("other", other))
+            if (found := [trait.name for trait in self.traits[:MOST] if trait.nearer == side])
+        ]
+        return [f"What separates them: {'; '.join(said)}."] * bool(said) + cases
+
+    def _told(self, trait: Trait) -> str:
+        return f'"{trait.name}"' if self.kind == "text" else trait.name
+
+    def _region(self, one: str, other: str) -> str:
+        """Where pictures differ most."""
+        assert self.picture is not None
+        row, column = np.unravel_index(int(np.abs(self.picture).argmax()), self.picture.shape)
+        apart = float(self.picture[row, column])
+        if abs(apart) < ENOUGH:
+            return "No pixel separates them."
+        high, low = (one, other) if apart > 0 else (other, one)
+        return (
+            f"They differ most around row {row}, column {column}, where those for {high} have more than those "
+            f"for {low} ({abs(apart):.1f} standard deviations)."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "kind": self.kind,
+            "traits": [
+                {"name": t.name, "one": t.one, "other": t.other, "apart": t.apart, "case": t.case}
+                for t in self.traits
+            ],
+            "picture": None if self.picture is None else np.round(self.picture, 4).tolist(),
+        }
+
+
+def standing_out(one: Sequence[Shown], other: Sequence[Shown], case: Shown | None = None) -> StandingOut:
+    """In what two lists of instances differ, and where a case is between them.
+
+    >>> found = standing_out([{"age": 30.0}, {"age": 34.0}], [{"age": 60.0}, {"age": 64.0}], {"age": 40.0})
+    >>> [(trait.name, trait.one, trait.other, trait.nearer) for trait in found.traits]
+    [('age', 32.0, 62.0, 'one')]
+    """
+    every = [*one, *other]
+    if every and all(isinstance(each, str) for each in every):
+        return StandingOut("text", _words(one, other, case))
+    if every and all(isinstance(each, Mapping) for each in every):
+        return StandingOut("row", _columns(one, other, case))
+    pictures = [[each for each in side if isinstance(each, np.ndarray)] for side in (one, other)]
+    shapes = {each.shape[:2] for side in pictures for each in side}
+    if len(shapes) != 1 or not all(pictures):
+        return StandingOut("picture", picture=np.zeros((0, 0)))
+    return StandingOut("picture", picture=_difference(*pictures))
+
+
+def _difference(one: Sequence[Array], other: Sequence[Array]) -> Array:
+    """Of the means of two lists of pictures, in standard deviations of both."""
+    left, right = (np.stack([_grey(each) for each in side]) for side in (one, other))
+    apart = left.mean(axis=0) - right.mean(axis=0)
+    spread = np.sqrt((left.var(axis=0) + right.var(axis=0)) / 2)
+    level = max(float(spread.mean()), SMALLEST)
+    found: Array = apart / np.maximum(spread, level)
+    return found
+
+
+def _grey(picture: Array) -> Array:
+    found: Array = picture.mean(axis=2) if picture.ndim == 3 else picture
+    return found
+
+
+def _columns(one: Sequence[Any], other: Sequence[Any], case: Any) -> list[Trait]:
+    """Columns of numbers by their means, in deviations; others by the shares of a value."""
+    names = [name for name in one[0] if all(name in row for row in (*one, *other))]
+    found = []
+    for name in names:
+        left, right = ([measure(row[name]) for row in side] for side in (one, other))
+        own = measure(case[name]) if isinstance(case, Mapping) and name in case else None
+        if None in left or None in right:
+            found += _values(name, [[row[name] for row in side] for side in (one, other)])
+            continue
+        a, b = np.array(left, dtype=float), np.array(right, dtype=float)
+        spread = float(np.sqrt((a.var() + b.var()) / 2))
+        apart = float(a.mean() - b.mean())
+        size = (
+            apart / spread if spread > SMALLEST else (0.0 if abs(apart) <= SMALLEST else np.sign(apart) * 99.0)
+        )
+        found.append(Trait(str(name), float(a.mean()), float(b.mean()), float(size), own))
+    return _largest(found)
+
+
+def _values(name: Any, sides: Sequence[Sequence[Any]]) -> list[Trait]:
+    counts = [Counter(written(value) for value in side) for side in sides]
+    shares = {
+        value: [count[value] / len(side) for count, side in zip(counts, sides, strict=True)]
+        for value in set(counts[0]) | set(counts[1])
+    }
+    value = max(sorted(shares), key=lambda each: abs(shares[each][0] - shares[each][1]))
+    one, other = shares[value]
+    return [Trait(f"{name} = {value}", one, other, 2 * (one - other))]
+
+
+def _words(one: Sequence[Any], other: Sequence[Any], case: Any) -> list[Trait]:
+    counts = [Counter(word for text in side for word in _set(text)) for side in (one, other)]
+    own = _set(case) if isinstance(case, str) else None
+    found = []
+    for word in sorted(set(counts[0]) | set(counts[1])):
+        left, right = counts[0][word] / len(one), counts[1][word] / len(other)
+        found.append(Trait(word, left, right, left - right, None if own is None else float(word in own)))
+    return _largest(found)
+
+
+def _set(text: str) -> set[str]:
+    return {word.casefold() for word in WORD.findall(text)}
+
+
+def _largest(traits: Sequence[Trait]) -> list[Trait]:
+    """Those that stand out, most first."""
+    kept = [trait for trait in traits if abs(trait.apart) >= ENOUGH]
+    return sorted(kept, key=lambda trait: -abs(trait.apart))
+
+
+def _pair(trait: Trait, one: str, other: str, kind: str) -> str:
+    digits = ".0%" if kind == "text" or " = " in trait.name else NUMBER
+    return f"{trait.one:{digits}} for {one}, {trait.other:{digits}} for {other}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,445 @@
+"""What pages show is what the library says: answers, lists, hubs, kept work, jobs, tags, JSON."""
+
+import json
+import time
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+from torch import nn
+
+import precedents as pr
+from explorer.conftest import Client, filled, kept_files, picture_world, row_world, text_world
+from precedents.data.examples import Examples
+from precedents.errors import InputError
+from precedents.explorer.answers import AllAnswers, order_of
+from precedents.explorer.jobs import JobQueue
+from precedents.explorer.lists import LISTS, SURE
+from precedents.explorer.origin import Origin
+from precedents.explorer.readers import picture_case, row_case, text_case
+from precedents.explorer.rows import cited
+from precedents.explorer.safety import Refusal
+from precedents.explorer.tags import Tag, Tags
+
+SCHEMA = json.loads(files("precedents").joinpath("explorer", "schema.json").read_text())
+WORLDS = {"pictures": picture_world, "texts": text_world, "rows": row_world}
+
+
+def schema_of(name: str) -> dict:
+    return {"$schema": SCHEMA["$schema"], "$defs": SCHEMA["$defs"], **SCHEMA["properties"][name]}
+
+
+def of_case(world, metric: str, case: int, k: int) -> list:
+    predictions = world.measures["case"].predictions[case : case + 1]
+    return cited(world, world.answers[metric], metric, case, world.test.take([case]).relabelled(predictions), k)
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_precedents_are_those_of_an_explanation_of_all_cases(kind) -> None:
+    explainer, test = WORLDS[kind]()
+    explorer = filled(pr.explore(explainer, test))
+    try:
+        world = explorer.world
+        truth = explainer.explain(world.test.selected(range(len(world.test))), k=7)
+        for case in range(len(world.test)):
+            found, wanted = of_case(world, "cos_grad", case, 7), truth.precedents(case)
+            assert [each.index for each in found] == [each.index for each in wanted]
+            for one, other in zip(found, wanted, strict=True):
+                assert one.score == pytest.approx(other.score, abs=1e-9)
+                assert one.percentile == pytest.approx(other.percentile, abs=1e-9)
+                assert one.cautions == other.cautions
+                assert one.residual_cosine == pytest.approx(other.residual_cosine, abs=1e-6)
+                assert one.feature_cosine == pytest.approx(other.feature_cosine, abs=1e-6)
+        assert world.measures["case"].predictions.tolist() == truth.predictions.tolist()
+    finally:
+        explorer.stop()
+
+
+def test_measures_are_those_of_the_model(explorer) -> None:
+    world = explorer.world
+    model = world.subject.classifier
+    for which in ("case", "train"):
+        examples, found = world.set_of(which), world.measures[which]
+        logits = model.logits(examples.take(range(len(examples))).inputs).double()
+        assert found.predictions.tolist() == logits.argmax(dim=1).tolist()
+        assert torch.allclose(found.confidences.double(), logits.softmax(dim=1).max(dim=1).values, atol=1e-6)
+        losses = nn.functional.cross_entropy(logits, examples.labels, reduction="none")
+        assert torch.allclose(found.losses.double(), losses, atol=1e-5)
+
+
+def test_whom_an_instance_answers_is_the_reverse_of_who_answers_a_case(explorer) -> None:
+    answers = explorer.world.answers["cos_grad"]
+    for place in range(0, answers.train, 7):
+        cases, ranks = answers.answered_by(place)
+        slow = [
+            (rank, case)
+            for case in range(60)
+            for rank in range(answers.k)
+            if answers.indices[case, rank] == place
+        ]
+        assert list(zip(ranks.tolist(), cases.tolist(), strict=True)) == sorted(slow)
+
+
+def test_hubs_are_those_of_an_explanation(explorer) -> None:
+    answers = explorer.world.answers["dot_grad"]
+    truth = pr.Explainer(explorer.world.subject.classifier, explorer.world.subject.train, "dot_grad").explain(
+        explorer.world.test, k=1
+    )
+    flagged = {int(truth.top.indices[i, 0]) for i in range(60) if "hub" in truth.flags[i][0]}
+    assert set(answers.hubs) == flagged
+
+
+def test_wrong_and_sure_cases_are_answered_first(explorer) -> None:
+    measures = explorer.world.measures["case"]
+    order = order_of(measures)
+    wrong = measures.wrong[order].tolist()
+    assert wrong == sorted(wrong, reverse=True)
+    first = measures.confidences[order][: sum(wrong)]
+    assert bool((first[1:] <= first[:-1]).all())
+
+
+def test_work_lists_are_what_they_say(explorer) -> None:
+    world = explorer.world
+    measures, answers = world.measures["case"], world.answers[world.main]
+    found = {name: kind.cases(world).nonzero().flatten().tolist() for name, kind in LISTS.items()}
+    labels, said = world.test.labels.tolist(), measures.predictions.tolist()
+    assert found["wrong"] == [i for i in range(60) if labels[i] != said[i]]
+    assert found["sure"] == [i for i in found["wrong"] if measures.confidences[i] >= SURE]
+    train = world.subject.train.labels
+    odd = []
+    for i in set(range(60)) - set(found["wrong"]):
+        others = sum(int(train[int(j)]) != said[i] for j in answers.indices[i, :5])
+        odd += [i] if others > 2.5 else []
+    assert found["odd"] == sorted(odd)
+    best = answers.scores[:, 0]
+    assert found["unprecedented"] == sorted(best.argsort(stable=True)[:3].tolist())
+    one, *others = world.answers.values()
+    apart = []
+    for i in range(60):
+        own = set(one.indices[i, :10].tolist())
+        common = [len(own & set(each.indices[i, :10].tolist())) / 10 for each in others]
+        apart += [i] if sum(common) / len(common) <= 0.1 else []
+    assert found["disagree"] == apart
+
+
+def test_copies_of_training_instances_are_found() -> None:
+    explainer, (x, y) = picture_world()
+    x = x.clone()
+    x[4] = explainer.subject.train.take([9]).inputs[0]
+    explorer = filled(pr.explore(explainer, (x, y)))
+    try:
+        assert dict(explorer.world.copies) == {4: 9}
+        assert "#9" in Client(explorer).ask("/cases/4")[2]
+    finally:
+        explorer.stop()
+
+
+def test_kept_work_is_read_and_not_made_again(tmp_path, monkeypatch) -> None:
+    explainer, test = picture_world()
+    filled(pr.explore(explainer, test, keep=tmp_path)).stop()
+    assert {"explorer.json", "0000.safetensors", "0001.safetensors", "0002.safetensors"} <= kept_files(tmp_path)
+
+    def refused(*_) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("precedents.explorer.world.fill", refused)
+    monkeypatch.setattr("precedents.explorer.world.measured", refused)
+    again = filled(pr.explore(picture_world()[0], test, keep=tmp_path))
+    try:
+        truth = explainer.explain(again.world.test, k=5)
+        assert again.world.answers["cos_grad"].indices[:, :5].tolist() == truth.top.indices.tolist()
+        assert again.world.differing == []
+    finally:
+        again.stop()
+
+
+@pytest.mark.parametrize("changed", ["weights", "training labels", "training rows", "cases"])
+def test_kept_work_of_something_else_is_made_again(tmp_path, changed) -> None:
+    explainer, (x, y) = picture_world()
+    filled(pr.explore(explainer, (x, y), keep=tmp_path)).stop()
+    batch = explainer.subject.train.take(range(160))
+    inputs, labels = batch.inputs.clone(), batch.labels.clone()
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 4))
+    model.load_state_dict(
+        {k.removeprefix("module."): v for k, v in explainer.subject.classifier.module.state_dict().items()}
+    )
+    if changed == "weights":
+        model[1].weight.data[0, 0] += 1
+    elif changed == "training labels":
+        labels[3] = 0
+    elif changed == "training rows":
+        inputs[3] += 0.1
+    else:
+        x = x.clone()
+        x[3] += 0.1
+    other = pr.Explainer(model, (inputs, labels))
+    explorer = filled(pr.explore(other, (x, y), keep=tmp_path))
+    try:
+        assert explorer.world.differing
+        truth = other.explain(explorer.world.test, k=5).top.indices
+        assert explorer.world.answers["cos_grad"].indices[:, :5].tolist() == truth.tolist()
+    finally:
+        explorer.stop()
+
+
+def test_a_damaged_file_is_made_again(tmp_path) -> None:
+    explainer, test = picture_world()
+    filled(pr.explore(explainer, test, keep=tmp_path)).stop()
+    file = tmp_path / "0002.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-9] ^= 1
+    file.write_bytes(content)
+    explorer = filled(pr.explore(explainer, test, keep=tmp_path))
+    try:
+        truth = explainer.explain(explorer.world.test, k=100).top
+        assert torch.equal(explorer.world.answers["cos_grad"].scores, truth.scores)
+    finally:
+        explorer.stop()
+
+
+def test_a_second_explorer_of_a_folder_works_and_does_not_write(tmp_path) -> None:
+    explainer, test = picture_world()
+    one = filled(pr.explore(explainer, test, keep=tmp_path))
+    before = (tmp_path / "explorer.json").read_bytes()
+    two = filled(pr.explore(picture_world()[0], test, metrics=["cos_last"], keep=tmp_path))
+    try:
+        assert set(two.world.answers) == {"cos_grad", "cos_last"}
+        assert (tmp_path / "explorer.json").read_bytes() == before
+    finally:
+        two.stop()
+        one.stop()
+
+
+def test_a_metric_without_a_meaning_says_why_and_the_others_are_answered() -> None:
+    torch.manual_seed(0)
+    x, y = torch.rand(40, 5), torch.arange(40) % 2
+    explorer = filled(
+        pr.explore(pr.Explainer(nn.Linear(5, 2), (x, y)), (x[:9] + 0.1, y[:9]), metrics=["cos_last"])
+    )
+    try:
+        assert set(explorer.world.answers) == {"cos_grad"}
+        text = Client(explorer).ask("/cases/3")[2]
+        assert "The model is linear: it has no hidden layer." in text
+    finally:
+        explorer.stop()
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("run", "run"),
+        ("cases", "cases?list=all&size=5"),
+        ("cases/{place}", "cases/3?k=4"),
+        ("cases/{place}/precedents", "cases/3/precedents?metric=dot_grad&k=100"),
+        ("train", "train?size=7"),
+        ("train/{place}", "train/5"),
+        ("train/{place}/answers", "train/5/answers"),
+        ("hubs", "hubs"),
+        ("suspects", "suspects"),
+        ("audit", "audit"),
+        ("try", "try"),
+        ("tags", "tags"),
+        ("tags.json", "tags.json"),
+        ("jobs/{number}", "jobs/1"),
+        ("map", "map"),
+    ],
+)
+def test_json_is_valid_against_the_schema(client, explorer, name, target) -> None:
+    client.ask(f"/api/v1/{target}")
+    filled(explorer)
+    status, head, text = client.ask(f"/api/v1/{target}")
+    assert status == 200
+    assert "content-type: application/json" in head
+    jsonschema.validate(json.loads(text), schema_of(name))
+
+
+def test_every_address_that_answers_in_json_is_in_the_schema() -> None:
+    from precedents.explorer.app import DATA, PAGES
+
+    assert {path.lstrip("/") for path in (*PAGES, *DATA)} <= set(SCHEMA["properties"])
+
+
+def test_the_columns_of_a_map_are_as_long_as_the_training_set(client, explorer) -> None:
+    client.ask("/api/v1/map?by=input")
+    filled(explorer)
+    content = client.raw(client.head("/api/v1/map/input"))
+    assert len(content.partition(b"\r\n\r\n")[2]) == 160 * (8 + 2 + 2 + 4 + 4)
+
+
+def test_the_precedents_of_a_case_taken_for_a_class_are_those_of_an_explanation(client, explorer) -> None:
+    world = explorer.world
+    client.ask("/api/v1/cases/3/precedents?as=2&k=5")
+    filled(explorer)
+    found = json.loads(client.ask("/api/v1/cases/3/precedents?as=2&k=5")[2])
+    truth = world.explainer.explain(world.test.selected([3]), 5, labels=[2])
+    assert world.main == world.explainer.name
+    assert [each["index"] for each in found["answer"]] == truth.top.indices[0].tolist()
+
+
+def test_progress_comes_as_events(client, explorer) -> None:
+    job = explorer.world.jobs.ask("slow", "slow work", _slow)
+    content = client.raw(client.head(f"/api/v1/jobs/{job.number}/events")).decode()
+    assert "text/event-stream" in content
+    told = [json.loads(line[6:]) for line in content.splitlines() if line.startswith("data: ")]
+    assert told[-1]["state"] == "done"
+    assert [each["done"] for each in told] == sorted(each["done"] for each in told)
+
+
+def _slow(job) -> None:
+    for i in range(5):
+        job.step(i, 5)
+        time.sleep(0.1)
+
+
+# Jobs
+
+
+def test_jobs_run_one_after_the_other_and_equal_questions_are_joined() -> None:
+    queue, done = JobQueue(), []
+
+    def work(job) -> None:
+        time.sleep(0.02)
+        done.append(job.key)
+
+    jobs = [queue.ask(f"key {i % 4}", "work", work) for i in range(8)]
+    assert len({job.number for job in jobs}) == 4
+    while any(job.state != "done" for job in jobs):
+        time.sleep(0.01)
+    assert done == [f"key {i}" for i in range(4)]
+    queue.close()
+
+
+def test_a_ninth_question_is_refused_and_a_job_that_nobody_waits_for_ends() -> None:
+    queue = JobQueue()
+    held = queue.ask("held", "held", _until_ended)
+    while held.state != "running":
+        time.sleep(0.01)
+    waiting = [queue.ask(i, "work", _until_ended) for i in range(8)]
+    with pytest.raises(Refusal) as refused:
+        queue.ask("one more", "work", _until_ended)
+    assert refused.value.status == 429
+    for job in (held, *waiting):
+        job.listeners = 1
+        queue.left(job)
+    while held.state != "cancelled":
+        time.sleep(0.01)
+    assert {job.state for job in waiting} == {"cancelled"}
+    queue.close()
+
+
+def _until_ended(job) -> None:
+    while True:
+        job.step(0, 1)
+        time.sleep(0.005)
+
+
+def test_a_job_that_fails_says_why_and_the_next_one_runs(capfd) -> None:
+    queue = JobQueue()
+
+    def failing(_) -> None:
+        raise InputError("A sentence for people.")
+
+    def broken(_) -> None:
+        raise ZeroDivisionError("of ours")
+
+    jobs = [queue.ask("a", "a", failing), queue.ask("b", "b", broken), queue.ask("c", "c", lambda _: 3)]
+    while jobs[-1].state != "done":
+        time.sleep(0.01)
+    assert [job.state for job in jobs] == ["failed", "failed", "done"]
+    assert jobs[0].said == "A sentence for people."
+    assert "of ours" not in jobs[1].said
+    assert "of ours" in capfd.readouterr().err
+    queue.close()
+
+
+# Tags
+
+
+def test_tags_are_kept_by_their_data_and_undone_one_by_one(tmp_path) -> None:
+    marks = {"training set": "a", "test set": "b"}
+    tags = Tags.open(tmp_path, marks)
+    for place in (3, 4, 3):
+        tags.add(Tag("train", place, "drop"))
+    tags.add(Tag("train", 7, "wrong label", "a note", 2))
+    again = Tags.open(tmp_path, marks)
+    assert [(each.place, each.tag) for each in again.every] == [(4, "drop"), (3, "drop"), (7, "wrong label")]
+    assert Tags.open(tmp_path, {**marks, "test set": "c"}).every == []
+    assert again.undo() == Tag("train", 7, "wrong label", "a note", 2)
+    assert len(Tags.open(tmp_path, marks).every) == 2
+
+
+def test_the_python_of_tags_drops_and_relabels(tmp_path) -> None:
+    tags = Tags.open(None, {"training set": "a", "test set": "b"})
+    tags.add(Tag("train", 1, "drop"), Tag("train", 2, "wrong label", "", 0))
+    scope = {"train": Examples.of((torch.arange(4.0)[:, None], torch.tensor([1, 1, 1, 1])))}
+    exec("\n".join(tags.python()), scope)
+    assert scope["train"].labels.tolist() == [1, 0, 1]
+    assert scope["train"].take(range(3)).inputs.flatten().tolist() == [0.0, 2.0, 3.0]
+
+
+# What is typed becomes a case
+
+
+def test_a_picture_is_read_as_pages_show_pictures(explorer) -> None:
+    from precedents.views.instance import png
+
+    world = explorer.world
+    drawn = world.shown("case", 3)
+    found = picture_case(world, png(drawn))
+    assert torch.allclose(found.flatten(), torch.tensor(drawn).flatten().float(), atol=0.01)
+
+
+def test_a_row_of_the_test_set_typed_again_is_the_same_case() -> None:
+    explainer, test = row_world()
+    explorer = filled(pr.explore(explainer, test))
+    try:
+        world = explorer.world
+        row = {name: repr(value) for name, value in world.shown("case", 3).items()}
+        cases = world.subject.cases(row_case(world, row))
+        assert torch.allclose(cases.take([0]).inputs, world.test.take([3]).inputs)
+        with pytest.raises(InputError, match="Give a value for each column"):
+            row_case(world, {"alcohol": "1"})
+        with pytest.raises(InputError, match="not texts"):
+            text_case(world, "words")
+    finally:
+        explorer.stop()
+
+
+# Copy as Python and as command
+
+
+def test_code_that_is_copied_runs(tmp_path, monkeypatch) -> None:
+    import sys
+
+    (tmp_path / "own_model.py").write_text(
+        "import torch\n\n\ndef factory():\n    torch.manual_seed(0)\n"
+        "    x, y = torch.rand(30, 4), torch.arange(30) % 2\n"
+        "    return torch.nn.Linear(4, 2), (x, y), (x[:5] + 0.1, y[:5])\n"
+    )
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    origin = Origin(target="own_model:factory")
+    scope: dict = {}
+    exec(origin.python("cos_grad", "found = explainer.explain(test.selected([3]), k=2)"), scope)
+    assert len(scope["found"].precedents()) == 2
+    assert origin.command("explain", "--case", "3") == "precedents explain --target own_model:factory --case 3"
+    assert Origin(run="runs/my run").command("audit") == "precedents audit 'runs/my run'"
+    assert Origin().command("audit") == ""
+
+
+def test_an_explorer_says_what_it_needs() -> None:
+    with pytest.raises(InputError, match="Pass one"):
+        pr.explore("model", None)
+    explainer, test = picture_world()
+    with pytest.raises(InputError, match="https://"):
+        pr.explore(explainer, test, proxy="hub")
+    assert AllAnswers.empty(3, 2, 2).k == 2
+
+
+def test_it_is_told_what_it_is(explorer) -> None:
+    assert repr(explorer) == "Explorer(Sequential, 60 cases, running)"
+    assert isinstance(explorer.world.folder, Path)
