@@ -32,6 +32,7 @@ from precedents.errors import (
 )
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
+from precedents.explain.shares import LayerShares, Shares
 from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
 from precedents.gradients.lookups import Lookup
@@ -80,6 +81,7 @@ __all__ = [
     "Judgement",
     "Kernel",
     "KeywordError",
+    "LayerShares",
     "Lookup",
     "Metric",
     "MissingExtraError",
@@ -94,6 +96,7 @@ __all__ = [
     "Result",
     "Rows",
     "Rule",
+    "Shares",
     "StaleError",
     "StoreError",
     "Subject",
