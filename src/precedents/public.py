@@ -39,6 +39,7 @@ from precedents.explain.jobs.groups import Group, Groups
 from precedents.explain.jobs.near_duplicates import Duplicate, NearDuplicates
 from precedents.explain.jobs.self_relevance import SelfRelevance
 from precedents.explain.jobs.suspects import Suspects
+from precedents.explain.shares import LayerShares, Shares
 from precedents.explorer.front_door import explore
 from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
@@ -96,6 +97,7 @@ __all__ = [
     "Judgement",
     "Kernel",
     "KeywordError",
+    "LayerShares",
     "Lookup",
     "Metric",
     "MissingExtraError",
@@ -112,6 +114,7 @@ __all__ = [
     "Rows",
     "Rule",
     "SelfRelevance",
+    "Shares",
     "StaleError",
     "StoreError",
     "Subject",

@@ -34,7 +34,9 @@ from precedents.explain.cautions import (
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
+from precedents.explain.naming import Sharing
 from precedents.explain.saving import opened, save
+from precedents.explain.shares import Shares
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
@@ -246,6 +248,20 @@ class Explainer(Jobs):
         cases = self.subject.cases(x, labels)
         with self._reading():
             return self.relevance.scores(cases)
+
+    @door
+    def shares(self, x: Any, index: int, *, labels: Any = None) -> Shares:
+        """Why a training instance is relevant to one case: its score, in parts that sum to it exactly.
+
+        The parts are those of layers, and within them of tokens, image regions or columns, of the case and of
+        the training instance with this `index`; `labels` is as for `explain`. A metric whose score is no such
+        sum is NotApplicable, with the reason.
+        """
+        return self._sharing.of(self.subject.cases(x, labels), index)
+
+    @property
+    def _sharing(self) -> Sharing:
+        return Sharing(self.relevance.metric, self.name, self.subject)
 
     @door
     def estimate(self, m: int = 1) -> Estimate:
