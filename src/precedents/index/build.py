@@ -13,12 +13,13 @@ import torch
 
 from precedents.adapters._columns import Columns
 from precedents.adapters._subject import Subject
+from precedents.classifier.classifier import Classifier
 from precedents.errors import BudgetError, InputError
 from precedents.index.basis import BASIS, CodeBasis
 from precedents.index.contents import INDEX, Contents
 from precedents.index.plan import PLAN, ROWS, IndexPlan, threads
 from precedents.index.recall import CODE, LEAST, Recall
-from precedents.index.shards import Made, Workshop, opened, read_plans, shard
+from precedents.index.shards import WORKSHOPS, Made, Workshop, opened, read_plans, shard
 from precedents.index.suited import refusal
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
@@ -51,7 +52,9 @@ class Given:
         named = [self.options.get(name) for name in NAMED]
         columns = None if all(each is None for each in named) else Columns.of(*named)
         told = {name: value for name, value in self.options.items() if name not in NAMED}
-        subject = Subject.of(self.model, self.train, memory=memory, columns=columns, **told)
+        if not isinstance(self.model, Classifier):  # which has its own budget already
+            told["memory"] = memory
+        subject = Subject.of(self.model, self.train, columns=columns, **told)
         return Relevance(metric_of(self.metric), Workspace(subject))
 
 
@@ -68,17 +71,17 @@ class Building:
     def prepared(self) -> Workshop:
         """The workshop, with a plan: the one that is there, or a new one."""
         _checked_place(self.folder)
-        if not (self.folder / PLAN).is_file():
-            self._plan()
+        relevance = None if (self.folder / PLAN).is_file() else self._plan()
         plans = read_plans(self.folder)
         if self.memory is not None and Budget.of(self.memory).bytes < plans[0].memory:
             raise InputError(
                 f"{self.folder} was planned for {readable(plans[0].memory)} of memory, not {self.memory}. "
                 "Allow as much, or build elsewhere: the same bytes need the same batches."
             )
-        return opened(self.folder, plans, self.made)
+        return opened(self.folder, plans, self.made, relevance)
 
-    def _plan(self) -> None:
+    def _plan(self) -> Relevance:
+        """Writes a new plan; what it is of."""
         memory = Budget.of(self.memory).bytes if self.memory is not None else unasked()
         relevance = self.made(memory)
         told = refusal(relevance)
@@ -89,6 +92,7 @@ class Building:
             plan = IndexPlan.of(relevance, memory, self.rows)
         self.folder.mkdir(parents=True, exist_ok=True)
         plan.write(self.folder / PLAN)
+        return relevance
 
     def built(self, engine: str | Engine | None = None, part: str | None = None) -> Workshop:
         """Makes the shards that are missing, or those of a part; then index.json, if none is missing."""
@@ -106,6 +110,7 @@ class Building:
         else:
             made = engine.run(partial(shard, self.folder.absolute(), self.made), wanted)
             deque(tracked(made, "shards", len(wanted)), maxlen=0)
+            WORKSHOPS.clear()
         finished(workshop)
         return workshop
 

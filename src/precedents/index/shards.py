@@ -196,9 +196,11 @@ def shard(folder: Path, made: Made, number: int) -> int:
     return number
 
 
-def opened(folder: Path, plans: Sequence[IndexPlan], made: Made) -> Workshop:
-    """A workshop, with a model and a metric that the plan is of."""
+def opened(
+    folder: Path, plans: Sequence[IndexPlan], made: Made, relevance: Relevance | None = None
+) -> Workshop:
+    """A workshop, with a model and a metric that the plan is of: `made` now, unless they are there."""
     with threads(plans[0].threads):
-        relevance = made(plans[0].memory)
+        relevance = relevance or made(plans[0].memory)
         plans[0].refuse(relevance, folder)
     return Workshop(folder, plans, relevance)
