@@ -226,6 +226,24 @@ def test_a_metric_without_a_meaning_says_why_and_the_others_are_answered() -> No
         explorer.stop()
 
 
+def test_what_would_take_long_is_asked_for_first(monkeypatch) -> None:
+    monkeypatch.setattr("precedents.explorer.world.LONGEST", 0.0)
+    explorer = filled(pr.explore(*picture_world()))
+    try:
+        client = Client(explorer)
+        assert explorer.world.answers == {}
+        for target in ("/cases", "/cases/3"):
+            assert "Explain them anyway" in client.ask(target)[2]
+        wrong = json.dumps({"metric": "dot_grad"}).encode()
+        assert client.ask("/api/v1/answers", "POST", wrong)[0] == 400
+        assert client.ask("/api/v1/answers", "POST", json.dumps({"metric": "cos_grad"}).encode())[0] == 200
+        filled(explorer)
+        assert explorer.world.answers["cos_grad"].complete
+        assert "Explain them anyway" not in client.ask("/cases/3")[2]
+    finally:
+        explorer.stop()
+
+
 # JSON
 
 

@@ -35,6 +35,7 @@ from precedents.views.comparison import spread_of
 from precedents.views.instance import Shown, shown
 
 SETS = ("case", "train")
+LONGEST = 900.0  # seconds that answers by one metric may take without being asked for
 WORDS = 64 * 2**20  # letters of all texts that are kept to be searched
 KINDS: Mapping[Any, str] = {str: "texts", dict: "rows"}
 
@@ -56,6 +57,7 @@ class World:
     measures: dict[str, Measures] = field(default_factory=dict)  # of the two sets
     answers: dict[str, AllAnswers] = field(default_factory=dict)  # by metric
     failed: dict[str, str] = field(default_factory=dict)  # by metric why there are no answers
+    slow: dict[str, float] = field(default_factory=dict)  # by metric the seconds that nobody has agreed to
     copies: Mapping[int, int] = field(default_factory=dict)  # by case the first instance that equals it
     texts: Sequence[str] = ()  # of the cases in small letters, to be searched
     spread: Mapping[str, float] = field(default_factory=dict)  # of a table's columns
@@ -149,8 +151,8 @@ class World:
             self.measures[which] = self._measured(which, store, job)
             self.changed()
         self._looked(job)
-        for name, engine in self.engines.items():
-            self._tried(name, engine, store, job)
+        for name in self.engines:
+            self._tried(name, store, job)
 
     def close(self) -> None:
         """Ends its work, and lets others write in its folder."""
@@ -158,10 +160,15 @@ class World:
         if self.store is not None:
             self.store.close()
 
-    def _tried(self, name: str, engine: Engine, store: Store, job: Job) -> None:
+    def answer(self, name: str, job: Job) -> None:
+        """By one metric, however long it takes."""
+        assert self.store is not None
+        self._tried(name, self.store, job, agreed=True)
+
+    def _tried(self, name: str, store: Store, job: Job, agreed: bool = False) -> None:
         """One metric that fails says why, and the others go on."""
         try:
-            self._answered(name, engine, store, job)
+            self._answered(name, store, job, agreed)
         except PrecedentsError as error:
             self.answers.pop(name, None)
             self.failed[name] = refused(error).text
@@ -197,9 +204,10 @@ class World:
                 return []
         return texts
 
-    def _answered(self, name: str, engine: Engine, store: Store, job: Job) -> None:
+    def _answered(self, name: str, store: Store, job: Job, agreed: bool) -> None:
         """By one metric."""
         n, classes = len(self.subject.train), self.subject.classifier.classes
+        engine = self.engines[name]
         text = str(engine.relevance.metric)
         if text in store:
             self.answers[name] = AllAnswers.kept(store.tensors(text), classes, n)
@@ -210,6 +218,11 @@ class World:
             self.changed()
             job.step(done, total, f"precedents by {name}")
 
+        if not agreed and (seconds := engine.relevance.estimate(len(self.test)).seconds) > LONGEST:
+            self.slow[name] = seconds
+            self.changed()
+            return
+        self.slow.pop(name, None)
         answers = self.answers[name] = AllAnswers.empty(len(self.test), n, classes)
         job.step(0, len(self.test), f"precedents by {name}")
         fill(answers, engine, self.test, self.measures["case"], step)
