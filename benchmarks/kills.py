@@ -1,11 +1,12 @@
 """Random kills: work that is killed at a random moment and done again ends with the same bytes.
 
-`precedents audit --keep`, `precedents train`, a worker of `precedents reproduction run`, and `Explainer.save`,
-each in a process of its own that is sent SIGKILL at a moment drawn evenly from the time that it takes. Then the
-same work is done to its end, and every file is compared with those of work that nobody killed, but for measured
-seconds. Nothing else may be left beside them.
+`precedents audit --keep`, `precedents train`, a worker of `precedents reproduction run`, `Explainer.save`, and
+`Index.build` by two processes side by side, each in a process of its own that is sent SIGKILL at a moment
+drawn evenly from the time that it takes. Then the same work is done to its end, and every file is compared with
+those of work that nobody killed, but for measured seconds. Nothing else may be left beside them, and every
+shard of an index that was there at the kill is whole.
 
-    python -m benchmarks.kills --count 50 --what audit,save,train,reproduction
+    python -m benchmarks.kills --count 50 --what audit,save,train,reproduction,index
 """
 
 import argparse
@@ -25,7 +26,7 @@ from warnings import catch_warnings, simplefilter
 
 import torch
 
-from precedents import Explainer
+from precedents import Explainer, Index
 from precedents.cli._main import main as command
 from precedents.reproduction.runner import done, tasks
 from precedents.reproduction.settings import chosen
@@ -62,12 +63,22 @@ def save(folder: Path) -> None:
     Explainer(model, prepared.train, "dot_fisher").save(folder / "saved")
 
 
+def index(folder: Path) -> None:
+    """Builds an index in nineteen shards."""
+    torch.manual_seed(0)
+    x, y = torch.randn(600, 8), torch.arange(600) % 3
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 3))
+    Index.build(model, (x, y), folder / "index", memory="100 MB", rows=32)
+
+
 WORKS: dict[str, Callable[[Path], None]] = {
     "audit": audit,
     "save": save,
     "train": train,
     "reproduction": reproduction,
+    "index": index,
 }
+BESIDE = ("index",)  # what two processes do side by side
 
 
 def prepared(name: str, folder: Path) -> None:
@@ -97,15 +108,34 @@ def tried(name: str, count: int, draw: random.Random, folder: Path) -> Count:
         place, code = folder / str(i), 0
         while code != -signal.SIGKILL:  # else it was done before: sooner
             place = _again(name, place, whole=i % 2 == 1)
-            code, _ = _forked(lambda place=place: work(place), draw.uniform(0, took))
+            code = _killed(name, place, [draw.uniform(0, took) for _ in range(1 + (name in BESIDE))])
             took *= 1 if code == -signal.SIGKILL else 0.9
-        code, _ = _forked(lambda place=place: work(place))
+        whole = _whole_files(place, expected)
+        code = _killed(name, place, [None] * (1 + (name in BESIDE)))
         found.killed += 1
-        found.same += code == 0 and contents(place) == contents(expected)
+        found.same += code == 0 and contents(place) == contents(expected) and whole
         shutil.rmtree(place)
         sys.stderr.write(f"\r{name}: {i + 1} of {count} killed, {found.same} with the same bytes ")
     sys.stderr.write("\n")
     return found
+
+
+def _killed(name: str, place: Path, after: list[float | None]) -> int:
+    """Does the work by one process, or by several side by side, each killed after its seconds: an exit code."""
+    children = [_child(lambda: WORKS[name](place)) for _ in after]
+    began = time.monotonic()
+    for child, seconds in sorted(zip(children, after, strict=True), key=lambda each: each[1] or 0):
+        if seconds is not None:
+            time.sleep(max(0.0, began + seconds - time.monotonic()))
+            os.kill(child, signal.SIGKILL)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return next((code for code in codes if code != 0), 0)
+
+
+def _whole_files(place: Path, expected: Path) -> bool:
+    """Whether every shard that was there at the kill is whole: it is what it will be."""
+    shards = place.glob("index/shards/0*.safetensors")
+    return all(path.read_bytes() == (expected / path.relative_to(place)).read_bytes() for path in shards)
 
 
 def _again(name: str, place: Path, *, whole: bool) -> Path:
@@ -141,9 +171,15 @@ def _content(path: Path) -> object:
     return lines
 
 
-def _forked(work: Callable[[], object], after: float | None = None) -> tuple[int, float]:
-    """Does work in a process of its own, killed after so many seconds: its exit code, and what it took."""
+def _forked(work: Callable[[], object]) -> tuple[int, float]:
+    """Does work in a process of its own: its exit code, and what it took."""
     began = time.monotonic()
+    code = os.waitstatus_to_exitcode(os.waitpid(_child(work), 0)[1])
+    return code, time.monotonic() - began
+
+
+def _child(work: Callable[[], object]) -> int:
+    """A process of its own that does the work."""
     with catch_warnings():
         simplefilter("ignore")  # of threads that a fork does not have: none of them is needed
         child = os.fork()
@@ -153,11 +189,7 @@ def _forked(work: Callable[[], object], after: float | None = None) -> tuple[int
             work()
             code = 0
         os._exit(code)
-    if after is not None:
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return code, time.monotonic() - began
+    return child
 
 
 @contextmanager

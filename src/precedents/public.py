@@ -39,11 +39,13 @@ from precedents.explain.jobs.groups import Group, Groups
 from precedents.explain.jobs.near_duplicates import Duplicate, NearDuplicates
 from precedents.explain.jobs.self_relevance import SelfRelevance
 from precedents.explain.jobs.suspects import Suspects
+from precedents.explain.shares import LayerShares, Shares
 from precedents.explorer.front_door import explore
 from precedents.gradients.factors import Dense, Outer
 from precedents.gradients.layers._rule import Rule
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.rows import Rows
+from precedents.index.index import Index
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric
 from precedents.metrics.names import ALIASES
@@ -87,6 +89,7 @@ __all__ = [
     "Group",
     "Groups",
     "IndefiniteKernelError",
+    "Index",
     "InputError",
     "Inverse",
     "InverseFisher",
@@ -94,6 +97,7 @@ __all__ = [
     "Judgement",
     "Kernel",
     "KeywordError",
+    "LayerShares",
     "Lookup",
     "Metric",
     "MissingExtraError",
@@ -110,6 +114,7 @@ __all__ = [
     "Rows",
     "Rule",
     "SelfRelevance",
+    "Shares",
     "StaleError",
     "StoreError",
     "Subject",

@@ -1,8 +1,6 @@
 """Lightning: a module with its data module, or a Trainer alone; whatever it logs and however it loads."""
 
-import sys
 import warnings
-from types import ModuleType
 
 import pytest
 import torch
@@ -15,11 +13,19 @@ import precedents as pr
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    import lightning
     import pytorch_lightning as pl
 
 X = torch.randn(30, 5, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(30) % 3
 TEST = X[:6] + 0.1, Y[:6]
+QUIET = {
+    "accelerator": "cpu",
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
 
 
 class Lit(pl.LightningModule):
@@ -76,14 +82,7 @@ def fitted(*data) -> pl.Trainer:
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Lightning, about workers and loggers
         torch.manual_seed(0)
-        trainer = pl.Trainer(
-            max_epochs=1,
-            accelerator="cpu",
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
+        trainer = pl.Trainer(max_epochs=1, **QUIET)
         trainer.fit(Lit(), *data)
     return trainer
 
@@ -297,22 +296,38 @@ def test_a_trial_of_training_step_leaves_the_module_as_it_was() -> None:
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_both_packages_of_lightning_are_recognised(monkeypatch) -> None:
-    """The same classes by the name of the package `lightning`, which is not installed beside the other."""
-    home = ModuleType("lightning.pytorch.core.datamodule")
-    base = type("LightningDataModule", (), {"__module__": home.__name__, "trainer": None, **UNSET})
-    monkeypatch.setitem(sys.modules, home.__name__, home)
-    own = {name: vars(Data)[name] for name in ("prepare_data", "setup", "train_dataloader", "val_dataloader")}
-    data = type("Renamed", (base,), {**own, "called": []})()
-    assert len(pr.Explainer(made().net, data).subject.train) == 30
-    assert data.called == ["prepare_data", "fit"]
+class OtherLit(lightning.LightningModule):
+    """Of the package `lightning`, which has classes of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+    def training_step(self, batch, index: int) -> Tensor:
+        return cross_entropy(self(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class OtherData(lightning.LightningDataModule):
+    def train_dataloader(self) -> DataLoader:
+        return DataLoader(TensorDataset(X, Y), batch_size=8, shuffle=True)
+
+
+def test_both_packages_of_lightning_are_recognised() -> None:
+    module, data = OtherLit(), OtherData()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer = lightning.Trainer(max_epochs=1, **QUIET)
+        trainer.fit(module, data)
+    labels = module.net(X[:2]).argmax(dim=1)
+    x, y = torch.cat([X[:2], X]), torch.cat([labels, Y])
+    wanted = cosines(module.net, x, y)[:2, 2:]
+    for explainer in (pr.Explainer(trainer), pr.Explainer(module, data)):
+        torch.testing.assert_close(explainer.scores(X[:2]), wanted, rtol=0, atol=1e-6)
     with pytest.raises(pr.InputError, match="LightningDataModule has no train_dataloader"):
-        pr.Explainer(made().net, base())
-
-
-def _unset(self):
-    raise NotImplementedError
-
-
-_unset.__module__ = "lightning.pytorch.core.hooks"
-UNSET = {"train_dataloader": _unset, "val_dataloader": _unset, "test_dataloader": _unset}
+        pr.Explainer(module.net, lightning.LightningDataModule())

@@ -23,7 +23,7 @@ print("ready", flush=True)
 audited(sys.argv[2])
 """
 FOLDER = Path(__file__).parents[1]
-ALL = 155  # 18 profiles, 7 kernels, 18 x 7 outcomes, the agreement; the code of retrain, its files and what it gave
+ALL = 155  # 18 profiles, 7 kernels, 18 x 7 outcomes, agreement; the code of retrain, its files, what it gave
 
 
 def audited(keep=None, **options) -> Audit:

@@ -38,23 +38,42 @@ def factory_of_the_readme() -> str:
     return found[1]
 
 
+GROWN = """
+import torch
+
+def made(n):
+    torch.manual_seed(0)
+    x, y = torch.randn(700, 5), torch.arange(700) % 2
+    model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    return model, (x[:n], y[:n]), (x[n:], y[n:])
+
+def half():
+    return made(300)
+
+def factory():
+    return made(600)
+"""
+
+
 @pytest.fixture(scope="session")
 def world(tmp_path_factory) -> Path:
     """Read it, do not write into it: `folder` is a copy to write into."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "my_model.py").write_text(factory_of_the_readme())
+    (folder / "grown.py").write_text(GROWN)
     recorded.write(folder / "results", ("vehicle/logreg", "digits/logreg"))
-    before = Path.cwd()
+    before, path = Path.cwd(), [*sys.path]
     os.chdir(folder)
     try:
-        assert (
-            main(
-                ["train", "--dataset", "digits", "--model", "logistic_regression", "--epochs", "20", "--quiet"]
-            )
-            == 0
-        )
+        for command in (
+            "train --dataset digits --model logistic_regression --epochs 20 --quiet",
+            f"index build {RUN} --index index-of-digits --quiet",
+            "index build --target grown:half --index index-of-half --quiet",
+        ):
+            assert main(command.split()) == 0
     finally:
         os.chdir(before)
+        sys.path[:] = path
     return folder
 
 

@@ -13,6 +13,7 @@ from datasets import Dataset
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from torch.utils.data import DataLoader
 
 import precedents as pr
 from precedents import Explainer, InputError
@@ -155,6 +156,24 @@ def test_ids_of_torch_data_are_a_column_a_key_or_an_index() -> None:
         explainer = Explainer(model, data, **options)
         assert explainer.subject.train.ids == NAMES
     assert str(Explainer(model, table).explain(FRAME.iloc[3], k=1)).startswith("case order-103: ")
+
+
+@pytest.mark.parametrize(
+    "collate", [None, lambda items: [torch.stack(each) for each in zip(*map(pair, items), strict=True)]]
+)
+def test_ids_of_a_loader_are_a_key_of_its_datasets_items(collate) -> None:
+    items = [{"input": torch.tensor(x), "label": torch.tensor(i % 2), "id": NAMES[i]} for i, x in enumerate(X)]
+    loader = DataLoader(items, batch_size=5, collate_fn=collate)
+    explainer = Explainer(torch.nn.Linear(3, 2).double(), loader, ids="id", labels=None if collate else "label")
+    case = items[4] if collate else {"input": items[4]["input"]}
+    first = explainer.explain(case, k=1).precedents()[0]
+    assert (first.id, explainer.subject.train.ids) == (NAMES[first.index], NAMES)
+    with pytest.raises(InputError, match="ids is 'number', but the training set has neither a column, a key"):
+        Explainer(torch.nn.Linear(3, 2).double(), loader, ids="number")
+
+
+def pair(item) -> tuple[torch.Tensor, torch.Tensor]:
+    return item["input"], item["label"]
 
 
 def test_a_column_of_ids_names_rows_of_hugging_face() -> None:

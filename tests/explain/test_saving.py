@@ -168,7 +168,7 @@ def test_there_is_no_pickle_in_the_folder(saved) -> None:
         "0000.safetensors",
         "0001.safetensors",
         "0002.safetensors",
-        "explainer.json",
+        "index.json",
         "train.safetensors",
     ]
 
@@ -213,10 +213,17 @@ def test_what_has_changed_is_refused_and_named(what, saved, model, train) -> Non
         Explainer.load(saved, other, instances)
 
 
-@pytest.mark.parametrize("metric", ["cos_fisher", "dot:gradient/fisher(damping=0.1)"])
-def test_another_metric_is_refused(metric, saved, model, train) -> None:
-    with pytest.raises(StaleError, match=r"the metric \(dot:gradient/fisher then, .* now\)"):
+@pytest.mark.parametrize("metric", ["cos_grad", "dot:gradient/fisher(damping=0.1)"])
+def test_other_features_or_preconditioners_are_refused(metric, saved, model, train) -> None:
+    with pytest.raises(StaleError, match=r"the metric \(gradient/fisher then, gradient.* now\)"):
         Explainer.load(saved, model, train, metric=metric)
+
+
+def test_another_similarity_is_answered(saved, model, train, cases) -> None:
+    loaded = Explainer.load(saved, model, train, metric="cos_fisher")
+    assert same(
+        loaded.explain(cases), Explainer(model, train, "cos_fisher", classes=loaded.classes).explain(cases)
+    )
 
 
 def test_the_same_metric_may_be_named(saved, model, train) -> None:
@@ -270,7 +277,7 @@ def test_a_missing_file_is_found_at_once(name, saved, model, train) -> None:
 
 
 def rewritten(folder: Path, **changes: object) -> None:
-    file = folder / "explainer.json"
+    file = folder / "index.json"
     content = json.loads(file.read_text())
     content.pop("checksum")
     file.write_text(sealed(json.dumps(content | changes)))
@@ -297,7 +304,7 @@ def test_a_manifest_that_was_not_written_is_refused(changes, named, saved, model
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", "3"])
 def test_a_manifest_that_is_none_is_refused(content, saved, model, train) -> None:
-    (saved / "explainer.json").write_text(content)
+    (saved / "index.json").write_text(content)
     with pytest.raises(FormatError, match="is no manifest of an explainer"):
         Explainer.load(saved, model, train)
 

@@ -10,7 +10,7 @@ import pytest
 from explorer.conftest import picture_world
 from precedents.cli._main import main
 from precedents.errors import InputError
-from precedents.explorer.origin import Origin
+from precedents.explorer.origin import Provenance
 from precedents.explorer.running import started
 from precedents.explorer.server import Listener
 from precedents.explorer.world import World
@@ -60,7 +60,7 @@ def test_with_a_certificate_tls_is_spoken_and_the_cookie_is_secure(tmp_path) -> 
     ]
     subprocess.run(made, check=True, capture_output=True)
     explainer, test = picture_world()
-    explorer = started(World.of(explainer, test, [], Origin()), Listener(certificate=certificate, key=key))
+    explorer = started(World.of(explainer, test, [], Provenance()), Listener(certificate=certificate, key=key))
     try:
         assert explorer.address.startswith("https://127.0.0.1:")
         trusted = HTTPSHandler(context=ssl.create_default_context(cafile=str(certificate)))

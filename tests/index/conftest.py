@@ -1,8 +1,12 @@
 """What the tests of the index share."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
+
+from precedents import Index
 
 from .worlds import N, Set, network
 
@@ -26,3 +30,12 @@ def world() -> tuple[nn.Module, Set, Tensor]:
             loss.backward()
             optimizer.step()
     return model.eval(), (x[:-20], y[:-20]), x[-20:]
+
+
+@pytest.fixture(scope="package")
+def built(world, tmp_path_factory) -> Path:
+    """An index, to be read."""
+    model, train, _ = world
+    folder = tmp_path_factory.mktemp("built") / "index"
+    Index.build(model, train, folder, memory="100 MB", rows=500)
+    return folder

@@ -9,6 +9,7 @@ from torch import Tensor
 from precedents.gradients.rows import Rows
 from precedents.index import codes as codes_module
 from precedents.index.codes import Coder, Codes, unit
+from precedents.index.search import Pool, Search
 
 
 def coded(rows: Tensor, sample: int) -> tuple[Coder, Codes]:
@@ -91,3 +92,32 @@ def test_numbers_that_are_none_stay_none_and_spoil_no_others() -> None:
     assert found.squares.isnan().nonzero().flatten().tolist() == [7]
     others = [i for i in range(50) if i != 7]
     torch.testing.assert_close(found.kept[others], codes.kept[others])
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    asked=st.sampled_from([*KINDS, "a row", "minus a row"]),
+    n=st.integers(200, 500),
+    width=st.integers(2, 300),
+    k=st.integers(1, 12),
+    seed=st.integers(0, 2**32),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_list_that_is_proved_has_no_better_row_left(kind, asked, n, width, k, seed) -> None:
+    rows = drawn(kind, n, width, seed).double()
+    if asked in KINDS:
+        case = drawn(asked, 1, width, seed + 1).double()
+    else:
+        case = rows[n // 2 : n // 2 + 1] * (1 if asked == "a row" else -1)
+    coder, codes = coded(rows, 64)
+    true = cosines(case, rows)[0]
+    lengths = case.norm() * rows.norm(dim=1)
+
+    def score(_: int, cross: Tensor, places: Tensor) -> Tensor:
+        return torch.where(lengths[places] > 0, cross / lengths[places], 0.0)
+
+    pool = Pool(1, lambda places: case @ rows[places].T)
+    (found,) = Search(codes.approximation(coder, Rows.of(case)), score, lambda places: places, pool, k).found()
+    best = true[pool.places].topk(min(k, len(pool.places))).values
+    if found.sure == "proved":
+        torch.testing.assert_close(best, true.topk(k).values, rtol=1e-9, atol=1e-12)

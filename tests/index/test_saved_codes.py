@@ -8,7 +8,7 @@ import torch
 
 from precedents import Explainer
 from precedents.errors import FormatError, StaleError
-from precedents.index.recall import CODES
+from precedents.index.recall import Recall
 
 from .worlds import MEMORY, Counting, asked_before
 
@@ -31,7 +31,7 @@ def test_a_loaded_explainer_answers_from_codes(world, folder: Path) -> None:
         assert found.completeness == expected.completeness != ()
         assert found.top.indices.tolist() == expected.top.indices.tolist()
         assert torch.equal(found.top.scores, expected.top.scores)
-    assert loaded.relevance.workspace.cache.get(CODES.at(loaded.relevance.metric.features))
+    assert Recall(loaded.relevance).there
     torch.testing.assert_close(
         loaded.scores(cases[:2]), Explainer(model, train, index=False).scores(cases[:2]), rtol=1e-12, atol=1e-13
     )
@@ -40,13 +40,13 @@ def test_a_loaded_explainer_answers_from_codes(world, folder: Path) -> None:
 def test_codes_are_saved_as_they_were_made_by_a_question(world, folder: Path, tmp_path: Path) -> None:
     model, train, _ = world
     asked_before(model, train).save(tmp_path / "asked")
-    for one in sorted(folder.glob("0*.safetensors")):
-        assert one.read_bytes() == (tmp_path / "asked" / one.name).read_bytes()
+    for one in sorted(folder.glob("shards/0*.safetensors")):
+        assert one.read_bytes() == (tmp_path / "asked" / "shards" / one.name).read_bytes()
 
 
 def test_the_disk_is_what_was_estimated_and_about_a_kilobyte_a_row(world, folder: Path) -> None:
     model, train, _ = world
-    size = sum(file.stat().st_size for file in folder.iterdir())
+    size = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
     estimated = Explainer(model, train, memory=MEMORY).estimate().disk
     assert estimated / 1.5 < size < 1.5 * estimated
     assert size < 1700 * len(train[0])  # with the basis, which does not grow
@@ -59,7 +59,7 @@ def test_where_whole_vectors_fit_they_are_saved(world, tmp_path: Path) -> None:
     assert loaded.explain(cases[0]).completeness == ()
     assert (
         "codes of the training set"
-        not in json.loads((tmp_path / "whole" / "explainer.json").read_text())["holdings"]
+        not in json.loads((tmp_path / "whole" / "index.json").read_text())["holdings"]
     )
 
 
@@ -91,7 +91,7 @@ def test_other_weights_and_other_rows_are_refused(world, folder: Path) -> None:
 
 def test_a_flipped_byte_is_refused(world, folder: Path) -> None:
     model, train, cases = world
-    largest = max(folder.glob("0*.safetensors"), key=lambda file: file.stat().st_size)
+    largest = max(folder.glob("shards/0*.safetensors"), key=lambda file: file.stat().st_size)
     content = bytearray(largest.read_bytes())
     content[len(content) // 2] ^= 1
     largest.write_bytes(content)

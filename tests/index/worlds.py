@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from precedents import Explainer
-from precedents.index.recall import CODES
+from precedents.index.recall import Recall
 
 N = 3000
 MEMORY = "70 MB"  # which has room for codes, and none for whole vectors
@@ -37,8 +37,7 @@ def asked_before(*args, **options) -> Explainer:
     explainer = Explainer(*args, **{"memory": MEMORY} | options)
     train = args[1]
     explainer.explain(train.x[0] if isinstance(train, Items) else train[0][0])
-    workspace = explainer.relevance.workspace
-    assert CODES.at(explainer.relevance.metric.features) in workspace.cache
+    assert Recall(explainer.relevance).there
     return explainer
 
 

@@ -494,14 +494,14 @@ def deep() -> str:
 
 def manifest_with(**values):
     def change(folder: Path) -> None:
-        file = folder / "explainer.json"
+        file = folder / "index.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | values))
 
     return change
 
 
 def text(content: str):
-    return lambda folder: (folder / "explainer.json").write_text(content)
+    return lambda folder: (folder / "index.json").write_text(content)
 
 
 def replaced(make):
@@ -515,7 +515,7 @@ def replaced(make):
 
 
 def outside(folder: Path) -> None:
-    file = folder / "explainer.json"
+    file = folder / "index.json"
     content = json.loads(file.read_text())
     content["files"]["../outside"] = {"bytes": 0, "checksum": 0}
     (folder.parent / "outside").write_bytes(b"")
@@ -526,7 +526,7 @@ def narrower(folder: Path) -> None:
     """Vectors of another width, with their right checksums."""
     from precedents.runtime.tensor_files import TensorFiles
 
-    file = folder / "explainer.json"
+    file = folder / "index.json"
     content = json.loads(file.read_text())
     files = TensorFiles(folder, content["files"])
     for items in content["holdings"].values():
@@ -542,7 +542,7 @@ FORGED = {
     "a list": text("[]"),
     "no number": text('{"format": NaN}'),
     "a key twice": text('{"format": 2, "format": 2}'),
-    "no text": lambda folder: (folder / "explainer.json").write_bytes(b"\xff\xfe"),
+    "no text": lambda folder: (folder / "index.json").write_bytes(b"\xff\xfe"),
     "files of numbers": manifest_with(files=3),
     "a file of a number": manifest_with(files={"train.safetensors": 3}),
     "holdings of texts": manifest_with(holdings="x"),

@@ -164,7 +164,7 @@ def test_the_committed_records_are_read_and_added_to_as_they_are(tmp_path) -> No
 @pytest.mark.parametrize("kind", ["explainer", "audit"])
 def test_what_an_older_version_kept_is_refused_by_one_line(kind, tmp_path) -> None:
     (tmp_path / "kept").mkdir()
-    name = {"explainer": "explainer.json", "audit": "manifest.json"}[kind]
+    name = {"explainer": "index.json", "audit": "manifest.json"}[kind]
     older = {"format": 2, "version": "0.2.0"} if kind == "explainer" else {"format": 1, "k": 10}
     (tmp_path / "kept" / name).write_text(json.dumps(older))
     with pytest.raises(FormatError, match=r"format \d( of version 0\.2\.0)?; this .* reads") as told:

@@ -122,7 +122,7 @@ def test_a_saved_explainer_knows_what_is_trainable(tmp_path) -> None:
 
 def test_a_saved_explainer_knows_torch(tmp_path) -> None:
     Explainer(Net(), TRAIN).save(tmp_path / "saved")
-    file = tmp_path / "saved" / "explainer.json"
+    file = tmp_path / "saved" / "index.json"
     content = json.loads(file.read_text())
     del content["checksum"]
     file.write_text(sealed(json.dumps(content | {"torch": "1.0"})))

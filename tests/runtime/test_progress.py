@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precedents.runtime import progress
+from precedents.runtime.engines._find import engine_of
 from precedents.runtime.progress import duration, in_lines, quiet, told, tracked, within
-from precedents.runtime.workers import in_workers
 
 
 class Terminal(io.StringIO):
@@ -136,9 +136,9 @@ def dug(holes: int) -> int:
 
 def test_the_lines_of_workers_come_to_who_started_them(capfd) -> None:
     heard: list[str] = []
-    assert sorted(in_workers(dug, [2, 3], 2, heard.append)) == [2, 3]
+    assert sorted(engine_of("processes").run(dug, [2, 3], heard.append)) == [(2, 2), (3, 3)]
     assert {line.partition(",")[0] for line in heard} >= {"digging 2: 1 of 2", "digging 3: 1 of 3"}
-    assert list(in_workers(dug, [4], 1)) == [4]
+    assert list(engine_of("processes").run(dug, [4])) == [(4, 4)]
     assert capfd.readouterr().err == ""
 
 

@@ -1,6 +1,8 @@
 """The audit: which relevance metrics may be believed on this model and these data."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from precedents.adapters._columns import Columns
 from precedents.adapters._subject import Subject
 from precedents.audit.agenda import Agenda
 from precedents.audit.audit import Audit
+from precedents.audit.by_engine import do_on
 from precedents.audit.kept import curvature_of, opened, pinned, witnessed
 from precedents.audit.limits import WITHIN, Limits
 from precedents.audit.pieces import audited
@@ -18,7 +21,10 @@ from precedents.criteria._criterion import Criterion, Judge
 from precedents.criteria._trial import Fresh, Retrain, Trial
 from precedents.criteria._verdict import VerdictRule
 from precedents.metrics.metric import Metric
+from precedents.runtime.budget import Budget
 from precedents.runtime.door import door
+from precedents.runtime.engines._engine import Engine
+from precedents.runtime.engines._find import engine_of
 from precedents.runtime.given import path
 from precedents.views.instance import Render
 
@@ -51,6 +57,7 @@ def audit(
     image: str | None = None,
     labels: Any = None,
     ids: Any = None,
+    engine: str | Engine | None = None,
 ) -> Audit:
     """Puts the metrics on trial on this model, with the instances of `test` as cases.
 
@@ -77,6 +84,10 @@ def audit(
     model, other data, functions that do something else or other settings is refused. Where no `memory` is
     given, it goes on with the kind of curvature that it began with.
 
+    With an `engine`, as "processes", "ray" or "dask(address=tcp://host:8786)", the metrics of a kernel are a
+    task for one of its workers, and are recorded when all are done. Numbers do not depend on it. `memory` is
+    what a worker may use; the model and the data must be able to travel.
+
     >>> import torch
     >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2
     >>> model = torch.nn.Linear(2, 2, bias=False)
@@ -88,6 +99,8 @@ def audit(
     'undecided'
     """
     limits, keep = Limits.of(afford, within), None if keep is None else path(keep, "keep")
+    chosen = None if engine is None else engine_of(engine)
+    budget = Budget.of(memory)
     subject = Subject.of(
         model,
         train,
@@ -95,7 +108,7 @@ def audit(
         render=render,
         hidden=hidden,
         vectorise=vectorise,
-        memory=memory,
+        memory=budget if chosen is None else replace(budget, sharers=chosen.at_once),
         loss=loss,
         output=output,
         columns=Columns.of(text, image, labels, ids),
@@ -106,4 +119,5 @@ def audit(
     facts, settings = facts_of(trial, name or subject.name), settings_of(agenda, hidden)
     scope = Scope.of(agenda, facts | told(settings) | curvature_of(agenda))
     with opened(agenda, keep, manifest(facts, settings)) as ledger:
-        return audited(witnessed(agenda, ledger), scope, ledger, limits)
+        work = None if chosen is None else partial(do_on, chosen)
+        return audited(witnessed(agenda, ledger), scope, ledger, limits, work)

@@ -102,6 +102,10 @@ class Witnessed:
     subject: Subject
     ledger: Ledger
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Elsewhere it is the user's own: what it gives was witnessed here."""
+        return _plain_retrain, (self.retrain,)
+
     def __call__(self, train: Examples, seed: int) -> nn.Module:
         """The trained model."""
         with files_read() as files:
@@ -112,6 +116,10 @@ class Witnessed:
             made = self.subject.classifier.another(adapter_of(model).module, train, loss)
             self.ledger.witness(f"{RETRAIN}{seed}", logits(made, train))
         return model
+
+
+def _plain_retrain(retrain: Retrain) -> Retrain:
+    return retrain
 
 
 def _same_retrain(trial: Trial, ledger: Ledger) -> None:

@@ -42,15 +42,20 @@ class PieceOfWork:
     seconds: float
 
 
-def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits) -> Audit:
+Do = Callable[[Agenda, Sequence[int], Ledger, Limits], None]
+
+
+def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits, work: Do | None = None) -> Audit:
     """Does what is on the agenda and not yet in the ledger, and puts it together.
 
-    `scope` says what is audited, `limits` what it may take.
+    `scope` says what is audited, `limits` what it may take; `work` does what is not done yet, in the place of
+    `do`.
     """
     trial, subject = agenda.trial, agenda.trial.workspace.subject
     cases = example_cases(trial)
     with kept_in(ledger.folder, str(scope.facts)):
-        do(agenda, [case.index for case in cases], ledger, limits)
+        if any(name not in ledger.values for name in names(agenda)):
+            (work or do)(agenda, [case.index for case in cases], ledger, limits)
     judgement, profiles = _judgement(agenda, ledger.values), _profiles(agenda, ledger.values)
     selecting = {name: own for name, own in agenda.metrics.items() if isinstance(profiles[name], Profile)}
     agreed = partial(_agreement, trial, selecting, agenda.k)
@@ -78,33 +83,32 @@ def do(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> 
 
     What cannot be afforded is left out: its pieces get the reason. `cases` are those that are shown.
     """
-    if all(name in ledger.values for name in names(agenda)):
-        return
     every = [(work, list(pieces(agenda, work, cases, ledger.values))) for work in works(agenda)]
     tasks = [(work, left, piece) for work, left in every for piece in left]
     expected = list(_expected(every, limits))
     began, lack = monotonic(), None
     for work, left, piece in tracked(tasks, "audit", work=expected):
         if piece is left[0]:
-            lack = _lack(work, left, monotonic() - began, limits)
-        known = lack or _lack_of_profile(piece.name, ledger.values)
+            lack = lack_of(work, left, monotonic() - began, limits)
+        known = lack or lack_of_profile(piece.name, ledger.values)
         ledger.once(piece.name, piece.make if known is None else partial(asdict, known))
         if piece is left[-1]:
             forget(ledger.folder)
 
 
-def _lack(work: KernelWork, left: Sequence[PieceOfWork], spent: float, limits: Limits) -> Inapplicable | None:
+def lack_of(work: KernelWork, left: Sequence[PieceOfWork], spent: float, limits: Limits) -> Inapplicable | None:
     """Why the work of a kernel is left out; what has no meaning or fails says so itself when it is tried."""
     if work.lack is not None:
         return work.lack if work.lack.kind == "left out" else None
     return limits.dear(work.first) or limits.late(spent, sum(piece.seconds for piece in left))
 
 
-def _lack_of_profile(name: Name, values: Mapping[Name, Any]) -> Inapplicable | None:
+def lack_of_profile(name: Name, values: Mapping[Name, Any]) -> Inapplicable | None:
     """Why the profile of a metric was left out: its criteria need the same, and are not tried again."""
     if name[0] != "outcome":
         return None
-    found = read_profile(values["portrait", name[1]])
+    portrait = values.get(("portrait", name[1]))  # one that was kept was not left out
+    found = None if portrait is None else read_profile(portrait)
     return found if isinstance(found, Inapplicable) and found.kind == "left out" else None
 
 
@@ -112,7 +116,7 @@ def _expected(every: Sequence[tuple[KernelWork, Sequence[PieceOfWork]]], limits:
     """The seconds of all pieces, none of what will be left out."""
     spent = 0.0
     for work, left in every:
-        seconds = [0.0 if _lack(work, left, spent, limits) else piece.seconds for piece in left]
+        seconds = [0.0 if lack_of(work, left, spent, limits) else piece.seconds for piece in left]
         spent += sum(seconds)
         yield from seconds
 
@@ -139,22 +143,31 @@ def pieces(
     def seconds(rounds: Mapping[tuple[str, str], int]) -> float:
         return sum(shared.pop(key, 0.0) + ranking(m, trial) for key, m in rounds.items())
 
-    for name, metric in work.metrics.items():
+    for name in work.metrics:
         if ("portrait", name) not in known:
-            make = partial(_profile, trial, metric, agenda.k, cases)
+            make = maker(agenda, cases, ("portrait", name))
             took = seconds({("trained", "cases"): len(trial.cases)})
             yield PieceOfWork(("portrait", name), make, took + shared.pop(("one", "more"), work.again))
             shared["one", "more"] = 0.0  # it is measured once
     for kernel in dict.fromkeys(map(kernel_name, work.metrics.values())):
         if ("norms", kernel) not in known:
-            yield PieceOfWork(
-                ("norms", kernel), partial(_norms, trial, agenda.kernels[kernel]), ranking(1, trial)
-            )
-    for name, metric in work.metrics.items():
+            yield PieceOfWork(("norms", kernel), maker(agenda, cases, ("norms", kernel)), ranking(1, trial))
+    for name in work.metrics:
         for text, criterion in agenda.criteria.items():
             if ("outcome", name, text) not in known:
-                make = partial(_outcome, criterion, trial, metric, agenda.rule)
+                make = maker(agenda, cases, ("outcome", name, text))
                 yield PieceOfWork(("outcome", name, text), make, seconds(rounds_of(criterion, trial)))
+
+
+def maker(agenda: Agenda, cases: Sequence[int], name: Name) -> Callable[[], Any]:
+    """What makes the plain value of the piece called `name`; `cases` are those that are shown."""
+    kind, what, *criterion = name
+    if kind == "norms":
+        return partial(_norms, agenda.trial, agenda.kernels[what])
+    metric = agenda.metrics[what]
+    if kind == "portrait":
+        return partial(_profile, agenda.trial, metric, agenda.k, cases)
+    return partial(_outcome, agenda.criteria[criterion[0]], agenda.trial, metric, agenda.rule)
 
 
 def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from torch import nn
 
@@ -29,6 +29,10 @@ class Clones(Generic[C]):
     def __init__(self, fresh: Callable[[], C], free: Iterable[C] = ()) -> None:
         self.fresh = fresh  # makes one more
         self._free = deque(free)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process, clones are made anew."""
+        return Clones, (self.fresh,)
 
     @contextmanager
     def lent(self) -> Iterator[C]:

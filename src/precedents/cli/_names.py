@@ -6,11 +6,13 @@ from precedents import criteria
 from precedents.metrics import features, preconditioners, similarities
 from precedents.metrics.names import ALIASES, FORMS
 from precedents.registry import Registry, listed
+from precedents.runtime import engines
 from precedents.zoo import architectures, datasets
 
 CRITERIA: Registry[object] = Registry("criterion", criteria)
 DATASETS: Registry[object] = Registry("data set", datasets)
 ARCHITECTURES: Registry[object] = Registry("model", architectures)
+ENGINES: Registry[object] = Registry("engine", engines)
 PARTS: Mapping[str, Registry[object]] = {
     "similarity": Registry("similarity", similarities),
     "features": Registry("feature map", features),
@@ -47,6 +49,11 @@ def dataset_names(incomplete: str) -> list[str]:
 def architecture_names(incomplete: str) -> list[str]:
     """What the shell offers to complete the name of an architecture."""
     return _completed(incomplete, ARCHITECTURES.names())
+
+
+def engine_names(incomplete: str) -> list[str]:
+    """What the shell offers to complete the name of an engine."""
+    return _completed(incomplete, ENGINES.names())
 
 
 def _completed(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from precedents.cli._names import metric_names
+from precedents.cli._names import engine_names, metric_names
 
 RunFolder = Annotated[
     Path | None,
@@ -28,6 +28,22 @@ Data = Annotated[
     ),
 ]
 Memory = Annotated[str | None, Option(help="What may be used, as '2 GB'.", show_default="half of what is free")]
+EngineName = Annotated[
+    str | None,
+    Option(
+        "--engine",
+        help="Who does the work, as processes(workers=2): see docs/engines.md.",
+        autocompletion=engine_names,
+        show_default=False,
+    ),
+]
+Address = Annotated[
+    str | None, Option(help="Of a cluster that is there, for --engine ray or dask.", show_default=False)
+]
+Shard = Annotated[
+    str | None,
+    Option(metavar="I/N", help="Every n-th task from the i-th, for job arrays: 7/64.", show_default="all"),
+]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no messages; results and errors only.")]
 Force = Annotated[bool, Option("--force", help="Overwrite what is there already.")]

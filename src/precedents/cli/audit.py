@@ -11,8 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Exit, Option
 
 from precedents import __version__
+from precedents.cli._engine import chosen_engine
 from precedents.cli._names import criterion_names, items, metric_items, metric_names
-from precedents.cli._options import Data, DryRun, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
+from precedents.cli._options import (
+    Address,
+    Data,
+    DryRun,
+    EngineName,
+    Force,
+    Json,
+    Memory,
+    OneMetric,
+    Quiet,
+    RunFolder,
+    Target,
+)
 from precedents.cli._output import free, put, reporting, say, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.criteria._verdict import VerdictRule
@@ -64,6 +77,8 @@ def audit(
     afford: Annotated[
         float | None, Option(help="Seconds that explaining one case may take.", show_default=False)
     ] = None,
+    engine: EngineName = None,
+    address: Address = None,
     data: Data = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -81,6 +96,7 @@ def audit(
       $ precedents audit runs/digits-logistic_regression --criteria "identical_class(k=5)" --json
       $ precedents audit runs/digits-logistic_regression --metrics gc,cos_x --cases 50 --rule paper
       $ precedents audit runs/digits-logistic_regression --memory "500 MB" --within "10 min"
+      $ precedents audit runs/digits-logistic_regression --metrics gc,cos_x --cases 50 --engine processes
       $ precedents audit runs/digits-logistic_regression --dry-run
       $ precedents audit --target my_model:factory --metrics gc --keep kept
 
@@ -101,7 +117,12 @@ def audit(
 
         metric_of(metric)
         chosen = subject(run, target, data).told(
-            keep=place, memory=memory, within=within, afford=afford, **wanted
+            keep=place,
+            memory=memory,
+            within=within,
+            afford=afford,
+            engine=chosen_engine(engine, address),
+            **wanted,
         )
         test = chosen.test.selected(range(min(cases, len(chosen.test))))
         if dry_run:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._options import Data, DryRun, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
+from precedents.cli._names import metric_names
+from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target
 from precedents.cli._output import free, put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.errors import InputError
@@ -16,7 +17,18 @@ def explain(
     case: Annotated[list[int], Option(help="The place of a case in the test set; may be repeated.")],
     run: RunFolder = None,
     target: Target = None,
-    metric: OneMetric = "gc",
+    metric: Annotated[
+        str | None,
+        Option(
+            help="A metric: see `precedents metrics`.",
+            autocompletion=metric_names,
+            show_default="gc, or that of the index",
+        ),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        Option(metavar="FOLDER", help="Answer from an index, which `index build` makes.", show_default=False),
+    ] = None,
     k: Annotated[int, Option("-k", help="How many precedents.")] = 5,
     html: Annotated[
         Path | None, Option(help="Also write a page with pictures here.", show_default=False)
@@ -35,6 +47,7 @@ def explain(
       $ precedents explain runs/digits-logistic_regression --case 0 --case 3 --metric rif -k 3 --html page.html
       $ precedents explain runs/digits-logistic_regression --case 12 --json
       $ precedents explain runs/digits-logistic_regression --case 12 --memory "200 MB"
+      $ precedents explain runs/digits-logistic_regression --case 12 --index index-of-digits
       $ precedents explain --target my_model:factory --case 12
 
     """
@@ -50,7 +63,11 @@ def explain(
                 f"There is no case {wrong[0]}: the test set has {len(chosen.test)}, so cases run from 0 to "
                 f"{len(chosen.test) - 1}."
             )
-        explainer = Explainer(chosen.model, chosen.train, metric, **chosen.known_to(Explainer))
+        told = chosen.known_to(Explainer) | ({} if metric is None else {"metric": metric})
+        if index is None:
+            explainer = Explainer(chosen.model, chosen.train, **{"metric": "gc"} | told)
+        else:
+            explainer = Explainer.load(index, chosen.model, chosen.train, **told)
         if dry_run:
             show_estimate(replace(explainer.estimate(len(case)), disk=0), as_json)
             return

@@ -9,6 +9,8 @@ from datetime import date
 from operator import index
 from typing import Any, TypeAlias
 
+from torch.utils.data import DataLoader, default_collate
+
 from precedents.errors import InputError
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
@@ -96,6 +98,8 @@ def _written(value: Any) -> Any:
 
 def without_ids(data: Any, column: str, what: str) -> tuple[Any, Sequence[Any]]:
     """The data without the ids, and the ids: a column, the key of each item, or an attribute of a dataset."""
+    if isinstance(data, DataLoader):
+        return _without_ids(data, column, what)
     pair = isinstance(data, (tuple, list)) and len(data) == 2
     if pair and column in _columns(data[0]):
         x, found = without_ids(data[0], column, what)
@@ -118,6 +122,16 @@ def without_ids(data: Any, column: str, what: str) -> tuple[Any, Sequence[Any]]:
         f"ids is {column!r}, but the {what} has neither a column, a key of its items nor an attribute of that "
         f"name. {has}Pass the ids themselves: one text or whole number for each instance."
     )
+
+
+def _without_ids(loader: DataLoader[Any], column: str, what: str) -> tuple[Any, Sequence[Any]]:
+    """Of its dataset; a collate_fn of the user's own gets the items as they are."""
+    data, found = without_ids(loader.dataset, column, what)
+    if data is loader.dataset or loader.collate_fn is not default_collate:
+        return loader, found
+    if loader.batch_sampler is None:
+        return DataLoader(data, batch_size=None, sampler=loader.sampler), found
+    return DataLoader(data, batch_sampler=loader.batch_sampler), found
 
 
 class Unnamed:

@@ -34,7 +34,9 @@ from precedents.explain.cautions import (
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
-from precedents.explain.saving import Saved, save
+from precedents.explain.naming import Sharing
+from precedents.explain.saving import opened, save
+from precedents.explain.shares import Shares
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
@@ -248,6 +250,20 @@ class Explainer(Jobs):
             return self.relevance.scores(cases)
 
     @door
+    def shares(self, x: Any, index: int, *, labels: Any = None) -> Shares:
+        """Why a training instance is relevant to one case: its score, in parts that sum to it exactly.
+
+        The parts are those of layers, and within them of tokens, image regions or columns, of the case and of
+        the training instance with this `index`; `labels` is as for `explain`. A metric whose score is no such
+        sum is NotApplicable, with the reason.
+        """
+        return self._sharing.of(self.subject.cases(x, labels), index)
+
+    @property
+    def _sharing(self) -> Sharing:
+        return Sharing(self.relevance.metric, self.name, self.subject)
+
+    @door
     def estimate(self, m: int = 1) -> Estimate:
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         recall, m = Recall(self.relevance), whole_number(m, "m")
@@ -269,22 +285,19 @@ class Explainer(Jobs):
     def load(cls, folder: str | Path, model: Any, train: Any = None, **options: Any) -> "Explainer":
         """The explainer that was saved from this model and training set: the same numbers, bit for bit.
 
-        Of codes, these are those of its further questions: they compute a few instances again.
+        The folder may be an index that `Index.build` made. Of codes, the numbers are those of further
+        questions: they compute a few instances again. `metric` may have another similarity than was saved.
 
         A weight, label or row that has changed is refused, with what differs. `options` are those of an
         Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
         """
         refuse_keywords("Explainer.load", options, list(inspect.signature(cls).parameters)[2:])
-        saved = Saved.open(path(folder, "folder"))
-        explainer = cls(model, train, **{"metric": saved.manifest.metric} | options)
+        saved = opened(path(folder, "folder"))
+        explainer = cls(model, train, **{"metric": saved.metric} | options)
         saved.restore(explainer.relevance)
         explainer._reading = saved.reading
         explainer._recall = Recall(explainer.relevance) if explainer.index else None
-        if explainer.subject.classes is None:
-            explainer.subject = replace(explainer.subject, classes=saved.manifest.classes)
-        if explainer.subject.train.ids is None and saved.manifest.ids is not None:
-            named = replace(explainer.subject.train, ids=saved.manifest.ids)
-            explainer.subject = replace(explainer.subject, train=named)
+        explainer.subject = saved.named(explainer.subject)
         return explainer
 
 

@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from precedents._version import __version__
 from precedents.errors import FormatError, InputError, PrecedentsError, StoreError
+from precedents.index.contents import FORMAT, INDEX
+from precedents.index.origin import Origin
 from precedents.metrics.preconditioners.hessian import HessianKind
 from precedents.runtime.sealed import is_sealed
 from precedents.runtime.users_code import out_of_memory
 
-FORMAT = 3
-MANIFEST, TRAIN = "explainer.json", "train.safetensors"
-OURS = re.compile(r"explainer\.json|train\.safetensors|\d{4,}\.safetensors")
+MANIFEST, TRAIN = INDEX, "train.safetensors"
+BEFORE = ("explainer.json",)  # what the manifest was called in earlier versions
+OURS = re.compile(
+    r"(index|explainer|plan(-\d{4})?)\.json|(train|basis|\d{4,})\.safetensors|shards/\d{6}\.safetensors"
+)
+VECTORS = "vectors"
 
 Item = Mapping[str, Any]  # a value, and the name of the file with its tensors
 DAMAGES = (LookupError, TypeError, ValueError, AttributeError, ImportError, RuntimeError)
@@ -30,16 +33,15 @@ class Manifest:
 
     metric: str
     classes: list[str] | None
-    model: str  # the fingerprint of the classifier
-    weights: Mapping[str, str]  # a mark of each weight and buffer
+    origin: Origin
     inverse: Item | None  # none: it is fitted again
     sample: Item | None  # the vector of one instance
     holdings: Mapping[str, Sequence[Item]]  # what questions read of the training set, by the name of its slot
     files: dict[str, dict[str, Any]]
     curvature: HessianKind | None  # the kind that was chosen, which the memory may have decided
     ids: list[str | int] | None = None  # what the training instances are called
+    kind: str = VECTORS
     version: str = __version__
-    torch: str = str(torch.__version__)
     format: int = FORMAT
 
 
@@ -47,6 +49,8 @@ def manifest_of(folder: Path) -> Manifest:
     """What is in the folder; what is no manifest, of another format or damaged is refused."""
     path = folder / MANIFEST
     if not path.is_file():
+        if any((folder / name).is_file() for name in BEFORE):
+            raise FormatError(f"{folder} was saved by an earlier version, in another format. {again(folder)}")
         state = "has no saved explainer in it" if folder.is_dir() else "is no folder"
         raise InputError(f"{folder} {state}. Save one there: explainer.save({str(folder)!r})")
     try:
@@ -65,7 +69,16 @@ def manifest_of(folder: Path) -> Manifest:
     with damage(folder):
         if not is_sealed(text):
             raise FormatError(f"{path} is damaged: its checksum differs.")
-        return Manifest(**{name: value for name, value in content.items() if name != "checksum"})
+        values = {name: value for name, value in content.items() if name != "checksum"}
+        return Manifest(**{**values, "origin": Origin(**values["origin"])})
+
+
+def kind_of(folder: Path) -> str | None:
+    """Which kind of thing the manifest says that the folder holds, as far as it can be read."""
+    try:
+        return str(json.loads((folder / MANIFEST).read_bytes())["kind"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
@@ -80,7 +93,7 @@ def identity(folder: Path) -> tuple[int, int] | None:
 def own_files(folder: Path) -> Callable[[Path], bool]:
     """Whether a file is of the explainer that was saved there: one of its manifest, or called like one."""
     try:
-        listed = set(json.loads((folder / MANIFEST).read_bytes())["files"]) | {MANIFEST}
+        listed = set(json.loads((folder / MANIFEST).read_bytes())["files"]) | {MANIFEST}  # of whole vectors
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return lambda path: OURS.fullmatch(str(path)) is not None
     return lambda path: str(path) in listed

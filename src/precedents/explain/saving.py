@@ -1,6 +1,8 @@
 """A fitted relevance in a folder, so that a question about a case is answered without fitting it again.
 
-explainer.json     format, versions, metric, fingerprints of the model, what is kept, checksums of all files
+What is kept are codes where whole vectors are large: then the folder is an index (`index/contents.py`). Else:
+
+index.json         format, versions, metric, fingerprints of the model, what is kept, checksums of all files
 train.safetensors  the labels of the training set, eight bytes for each row that differ when it differs, and
                    what the model, its loss and its vectors make of it
 0000.safetensors   the tensors of one value, or of one block of the training set; and so on
@@ -12,23 +14,22 @@ compared, when the first question comes.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from shutil import disk_usage
-from typing import Any
+from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
 from precedents.adapters._subject import Subject
 from precedents.classifier.behaviour import Behaviour, behaviour, differences, tolerance
-from precedents.classifier.classifier import Classifier
-from precedents.data.examples import Examples, fingerprint
+from precedents.data.examples import Examples
 from precedents.errors import BudgetError, InputError, StaleError, StoreError
 from precedents.explain.manifest import (
+    BEFORE,
     MANIFEST,
     TRAIN,
     Item,
@@ -36,22 +37,28 @@ from precedents.explain.manifest import (
     again,
     damage,
     identity,
+    kind_of,
     manifest_of,
     own_files,
 )
 from precedents.gradients.rows import Rows
+from precedents.index.build import saved_codes
+from precedents.index.contents import KIND, IndexFolder
+from precedents.index.origin import ALIKE, Origin, other_rows, row_marks, sample_vector
+from precedents.index.plan import PLAN
 from precedents.index.recall import Recall
 from precedents.metrics.features.inputs import inputs
 from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
-from precedents.metrics.vectors import Holding, Vectors
+from precedents.metrics.vectors import Holding
 from precedents.runtime.atomic import recovered, whole, written_to
 from precedents.runtime.sealed import sealed
 from precedents.runtime.serialize import UnwritableError, read, written
 from precedents.runtime.tensor_files import TensorFiles
 from precedents.runtime.wording import readable
 
-ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
+T = TypeVar("T")
+
 TRIES = 5  # readings of a folder that others replace meanwhile
 
 
@@ -67,18 +74,22 @@ def save(relevance: Relevance, folder: Path, subject: Subject) -> None:
         Recall(relevance),
     )
     _checked_place(folder, recall.disk)
-    holdings = [recall.holding] if recall.wanted else inverse.holdings(vectors)
     workspace.train.unchanged(whole=True)
+    if recall.wanted:
+        with whole(folder, own_files(folder)) as fresh:
+            saved_codes(recall, fresh)
+            workspace.train.unchanged(whole=True)
+        return
+    holdings = inverse.holdings(vectors)
     with whole(folder, own_files(folder)) as fresh:
         files = TensorFiles(fresh)
         known = {id(value): name for name, value in _known(relevance).items()}
         manifest = Manifest(
             metric=str(relevance.metric),
             classes=None if subject.classes is None else list(subject.classes),
-            model=workspace.classifier.fingerprint(),
-            weights=_weights(workspace.classifier),
+            origin=Origin.of(relevance),
             inverse=_item(inverse, known, files),
-            sample=_item(_sample(vectors), known, files),
+            sample=_item(sample_vector(vectors), known, files),
             holdings={each.slot.name: _items(each, known, files) for each in holdings},
             files=files.known,
             curvature=workspace.cache.get(CURVATURE),
@@ -110,30 +121,77 @@ def _item(value: Any, known: Mapping[int, str], files: TensorFiles) -> Item | No
     return {"value": nest, "file": files.write(tensors)} if tensors else {"value": nest}
 
 
+def opened(folder: Path) -> "Saved | SavedCodes":
+    """What was saved; refuses what is not complete, or of another format or version."""
+    recovered(folder)
+    return settled(folder, lambda: _opened(folder))
+
+
+def _opened(folder: Path) -> "Saved | SavedCodes":
+    if (folder / PLAN).is_file() or kind_of(folder) == KIND:
+        return SavedCodes(folder, IndexFolder.open(folder))
+    saved = Saved(folder, manifest_of(folder))
+    with damage(folder):
+        saved.files.open()
+    return saved
+
+
+def settled(folder: Path, reading: Callable[[], T]) -> T:
+    """What is read of a folder; one that is replaced meanwhile is read again."""
+    for left in reversed(range(TRIES)):
+        before = identity(folder)
+        try:
+            found = reading()
+        except (StoreError, InputError):
+            if left and identity(folder) != before:
+                continue
+            raise
+        if identity(folder) == before:
+            return found
+    raise StoreError(f"{folder} is being replaced again and again by others. Load it when they are done.")
+
+
+@dataclass(frozen=True)
+class SavedCodes:
+    """An index of codes that is read."""
+
+    folder: Path
+    index: IndexFolder
+
+    @property
+    def metric(self) -> str:
+        """Of the explainer that was saved, or that the index was built for."""
+        return self.index.plans[0].metric
+
+    def named(self, subject: Subject) -> Subject:
+        """The subject with the names that were saved, where it has none."""
+        return _named(subject, self.index.contents.classes, self.index.contents.ids)
+
+    def restore(self, relevance: Relevance) -> None:
+        """Gives the relevance its codes; refuses what was made of another one."""
+        settled(self.folder, lambda: IndexFolder.open(self.folder).restore(relevance))
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around a question: the codes are in memory."""
+        yield
+
+
 @dataclass(frozen=True)
 class Saved:
-    """A folder that is read."""
+    """A folder of whole vectors that is read."""
 
     folder: Path
     manifest: Manifest
 
-    @classmethod
-    def open(cls, folder: Path) -> "Saved":
-        """Refuses what is not complete, or of another format or version; one that is replaced is read again."""
-        recovered(folder)
-        for left in reversed(range(TRIES)):
-            before = identity(folder)
-            try:
-                saved = cls(folder, manifest_of(folder))
-                with damage(folder):
-                    saved.files.open()
-            except (StoreError, InputError):
-                if left and identity(folder) != before:
-                    continue
-                raise
-            if identity(folder) == before:
-                return saved
-        raise StoreError(f"{folder} is being replaced again and again by others. Load it when they are done.")
+    @property
+    def metric(self) -> str:
+        """Of the explainer that was saved."""
+        return self.manifest.metric
+
+    def named(self, subject: Subject) -> Subject:
+        """The subject with the names that were saved, where it has none."""
+        return _named(subject, self.manifest.classes, self.manifest.ids)
 
     @cached_property
     def files(self) -> TensorFiles:
@@ -152,11 +210,9 @@ class Saved:
             if manifest.inverse is not None:
                 fitted = self.value(manifest.inverse, known)
                 cache.put(relevance.slot, fitted)
-            holdings = {each.slot.name: each.slot for each in relevance.inverse.holdings(vectors)}
-            codes = Recall(relevance).holding.slot
-            for name in [codes.name] if codes.name in manifest.holdings else holdings:
-                if items := manifest.holdings[name]:
-                    cache.put({codes.name: codes, **holdings}[name], SavedBlocks(self, items, known))
+            for each in relevance.inverse.holdings(vectors):
+                if items := manifest.holdings[each.slot.name]:
+                    cache.put(each.slot, SavedBlocks(self, items, known))
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -172,28 +228,8 @@ class Saved:
             raise StaleError(f"{self.folder} does not fit, for these differ: {said}. {again(self.folder)}")
 
     def _differences(self, relevance: Relevance, marks: Mapping[str, Tensor]) -> Iterator[str]:
-        for name, then, now in (
-            ("metric", self.manifest.metric, str(relevance.metric)),
-            ("version of torch", self.manifest.torch, str(torch.__version__)),
-        ):
-            if then != now:
-                yield f"the {name} ({then} then, {now} now)"
-        model, kept = relevance.workspace.classifier, self.manifest.weights
-        found = _weights(model)
-        changed = [name for name in {**kept, **found} if kept.get(name) != found.get(name)]
-        if changed:
-            yield f"the weights ({changed[0]}{f' and {len(changed) - 1} more' if changed[1:] else ''})"
-        elif self.manifest.model != model.fingerprint():
-            yield "the architecture of the model"
-        before = self.files.read(TRAIN)
-        n, m = len(before["labels"]), len(marks["labels"])
-        if n != m:
-            yield f"the number of training instances ({n} then, {m} now)"
-        else:
-            for name in ("labels", "rows"):
-                places = (before[name] != marks[name]).reshape(n, -1).any(dim=1).nonzero().flatten().tolist()
-                if places:
-                    yield f"the {name} of the training set ({len(places)} of {n}, the first at {places[0]})"
+        yield from self.manifest.origin.differences(Origin.of(relevance))
+        yield from other_rows(self.files.read(TRAIN), marks)
 
     def _otherwise(self, relevance: Relevance, known: Mapping[str, Any]) -> Iterator[str]:
         """What behaves otherwise, the first of it: the rest follows from that."""
@@ -201,7 +237,7 @@ class Saved:
         then, now = self.files.read(TRAIN), _behaviour(relevance)
         unlike = [*differences({name: then[name] for name in ("logits", "losses")}, now, within)]
         one = None if self.manifest.sample is None else self.value(self.manifest.sample, known)
-        if not unlike and not _alike(_sample(relevance.vectors), one, ALIKE * within):
+        if not unlike and not _alike(sample_vector(relevance.vectors), one, ALIKE * within):
             unlike = ["the features of the first instance, so pass the same hidden and vectorise"]
         yield from unlike or differences({name: then[name] for name in now}, now, within)
 
@@ -229,10 +265,11 @@ class SavedBlocks(Sequence[Any]):
         return self._read[place]
 
 
-def _sample(vectors: Vectors) -> Rows:
-    """The vector of one instance, the largest where they differ."""
-    train = vectors.workspace.train
-    return next(vectors.rows(train.selected(train.largest[:1])))[1]
+def _named(subject: Subject, classes: Sequence[str] | None, ids: Sequence[str | int] | None) -> Subject:
+    found = replace(subject, classes=classes) if subject.classes is None else subject
+    if found.train.ids is None and ids is not None:
+        found = replace(found, train=replace(found.train, ids=ids))
+    return found
 
 
 def _known(relevance: Relevance) -> dict[str, Any]:
@@ -242,14 +279,8 @@ def _known(relevance: Relevance) -> dict[str, Any]:
     return {**parameters, "workspace": workspace}
 
 
-def _weights(model: Classifier) -> dict[str, str]:
-    state = model.module.state_dict().items()
-    return {name: fingerprint(value, 0).hex() for name, value in state if isinstance(value, Tensor)}
-
-
 def _marks(train: Examples) -> dict[str, Tensor]:
-    rows = torch.frombuffer(bytearray(b"".join(train.marks())), dtype=torch.uint8).reshape(len(train), -1)
-    return {"labels": train.labels, "rows": rows}
+    return {"labels": train.labels, "rows": row_marks(train, range(len(train)))}
 
 
 def _behaviour(relevance: Relevance) -> Behaviour:
@@ -269,7 +300,7 @@ def _alike(one: Any, other: Any, within: float) -> bool:
 def _checked_place(folder: Path, size: int) -> None:
     """Refuses to overwrite what is no saved explainer, and a disk without room."""
     empty = folder.is_dir() and not any(folder.iterdir())
-    if folder.exists() and not (folder / MANIFEST).is_file() and not empty:
+    if folder.exists() and not any((folder / name).is_file() for name in (MANIFEST, *BEFORE)) and not empty:
         raise InputError(f"{folder} is there and no saved explainer: it is not overwritten. Name a new folder.")
     there = next(parent for parent in folder.absolute().parents if parent.exists())
     free = disk_usage(there).free

@@ -15,7 +15,7 @@ from precedents.explorer import close_looks, looks
 from precedents.explorer.changes import CHANGES
 from precedents.explorer.findings import attempts, audit, suspects
 from precedents.explorer.guard import AsgiScope, Gate, Receive, Send
-from precedents.explorer.jobs import OVER, Job
+from precedents.explorer.jobs import OVER, QueuedJob
 from precedents.explorer.looks import Look
 from precedents.explorer.maps import columns, map_look
 from precedents.explorer.query import Query
@@ -137,7 +137,7 @@ class Pages:
         content = await self._threaded(audited.to_html)
         return Response(content, 200, NO_STORE | _file("report.html"), HTML)
 
-    def _of(self, request: Request) -> Job:
+    def _of(self, request: Request) -> QueuedJob:
         text = request.path_params["number"]
         job = self.world.jobs.every.get(int(text)) if text.isdecimal() and len(text) < 12 else None
         if job is None:
@@ -151,7 +151,7 @@ class Pages:
         stream = self._told(self._of(request))
         return StreamingResponse(stream, 200, NO_STORE, "text/event-stream")
 
-    async def _told(self, job: Job) -> AsyncIterator[bytes]:
+    async def _told(self, job: QueuedJob) -> AsyncIterator[bytes]:
         """What changes of a job, and a sign of life in between; who leaves does not wait for it any more."""
         job.listeners += 1
         try:

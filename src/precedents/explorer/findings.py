@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from precedents.explain.jobs.suspects import Suspects
-from precedents.explorer.jobs import OVER, Job
+from precedents.explorer.jobs import OVER, QueuedJob
 from precedents.explorer.lists import cells, failing
 from precedents.explorer.looks import Look
 from precedents.explorer.query import Query
@@ -99,7 +99,7 @@ def _failed(world: World) -> dict[str, int]:
     return {cell: int(failing(world, cell).sum()) for cell in cells(world)}
 
 
-def audited(world: World, job: Job) -> None:
+def audited(world: World, job: QueuedJob) -> None:
     """Makes the audit; its own lines say how far it is."""
     assert world.auditing is not None
 

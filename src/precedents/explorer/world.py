@@ -19,12 +19,12 @@ from precedents.data.examples import Examples
 from precedents.data.ids import shown_id
 from precedents.errors import PrecedentsError
 from precedents.explain.explainer import Explainer
-from precedents.explorer.answers import AllAnswers, Engine, fill
+from precedents.explorer.answers import AllAnswers, Answerer, fill
 from precedents.explorer.cache import ByteCache, Recent
 from precedents.explorer.guard import refused
-from precedents.explorer.jobs import Job, JobQueue
+from precedents.explorer.jobs import JobQueue, QueuedJob
 from precedents.explorer.measures import Measures, measured
-from precedents.explorer.origin import Origin
+from precedents.explorer.origin import Provenance
 from precedents.explorer.store import Store
 from precedents.explorer.tags import Tags
 from precedents.metrics.paper import metric as metric_of
@@ -46,8 +46,8 @@ class World:
 
     explainer: Explainer
     test: Examples
-    engines: dict[str, Engine]  # by the name of the metric, the first is the one that pages begin with
-    origin: Origin
+    engines: dict[str, Answerer]  # by the name of the metric, the first is the one that pages begin with
+    origin: Provenance
     jobs: JobQueue = field(default_factory=JobQueue, repr=False)
     folder: Path | None = None  # where work is kept
     audit: Audit | None = None
@@ -73,14 +73,14 @@ class World:
 
     @classmethod
     def of(
-        cls, explainer: Explainer, test: Any, metrics: Sequence[str], origin: Origin, **more: Any
+        cls, explainer: Explainer, test: Any, metrics: Sequence[str], origin: Provenance, **more: Any
     ) -> "World":
         """Of an explainer and a test set, by the explainer's metric and these."""
         workspace = explainer.relevance.workspace
         found = [explainer.relevance, *(Relevance(metric_of(name), workspace) for name in metrics)]
-        engines: dict[str, Engine] = {}
+        engines: dict[str, Answerer] = {}
         for each in found:
-            engines.setdefault(name_of(each.metric), Engine(each))
+            engines.setdefault(name_of(each.metric), Answerer(each))
         world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
         world.name = world.name or explainer.subject.name
         return world
@@ -143,7 +143,7 @@ class World:
             return f"case {place if ids is None else clipped(str(ids[place]))}"
         return f"#{place}" if ids is None else shown_id(ids[place])
 
-    def fill(self, job: Job) -> None:
+    def fill(self, job: QueuedJob) -> None:
         """Measures both sets and answers all cases by all metrics; what is kept is read."""
         self.store = store = Store.open(self.folder, self.subject, self.test)
         self.differing, self.tags = store.differing, Tags.open(self.folder, store.marks)
@@ -160,12 +160,12 @@ class World:
         if self.store is not None:
             self.store.close()
 
-    def answer(self, name: str, job: Job) -> None:
+    def answer(self, name: str, job: QueuedJob) -> None:
         """By one metric, however long it takes."""
         assert self.store is not None
         self._tried(name, self.store, job, agreed=True)
 
-    def _tried(self, name: str, store: Store, job: Job, agreed: bool = False) -> None:
+    def _tried(self, name: str, store: Store, job: QueuedJob, agreed: bool = False) -> None:
         """One metric that fails says why, and the others go on."""
         try:
             self._answered(name, store, job, agreed)
@@ -174,7 +174,7 @@ class World:
             self.failed[name] = refused(error).text
             self.changed()
 
-    def _measured(self, which: str, store: Store, job: Job) -> Measures:
+    def _measured(self, which: str, store: Store, job: QueuedJob) -> Measures:
         title = {"case": "predictions of the cases", "train": "predictions of the training set"}[which]
         if which in store:
             return Measures(**store.tensors(which))
@@ -183,7 +183,7 @@ class World:
         store.put(which, found.tensors())
         return found
 
-    def _looked(self, job: Job) -> None:
+    def _looked(self, job: QueuedJob) -> None:
         """Copies, texts and columns, which need no model."""
         job.step(0, 1, "a look at both sets")
         rows: dict[bytes, int] = {}
@@ -204,7 +204,7 @@ class World:
                 return []
         return texts
 
-    def _answered(self, name: str, store: Store, job: Job, agreed: bool) -> None:
+    def _answered(self, name: str, store: Store, job: QueuedJob, agreed: bool) -> None:
         """By one metric."""
         n, classes = len(self.subject.train), self.subject.classifier.classes
         engine = self.engines[name]

@@ -31,11 +31,13 @@ def instrumented(
     like: Recording | None = None,
     fresh: Callable[[], nn.Module] | None = None,
     alike: bool = False,
+    sited: bool = False,
 ) -> Recording:
     """Clones with hooks; the model's own module is left alone.
 
     Which parameters are given as copies is tried by `check`, or taken from a recording of the same model; with
-    `alike`, once for all modules of a type. `fresh` makes the clones that the hooks are put on.
+    `alike`, once for all modules of a type. `fresh` makes the clones that the hooks are put on. `sited` leaves
+    positions in the open, where rules can.
     """
     fresh = model.clones.fresh if fresh is None else fresh
     own = Instrument(fresh())
@@ -43,7 +45,7 @@ def instrumented(
     copies: dict[tuple[str, str], tuple[int, ...]] = {}
     uncovered: list[str] = []
     ways: dict[tuple[type, str], str | None] = {}
-    for name, module in _ruled(own, seconds):
+    for name, module in _ruled(own, seconds, sited):
         left = []
         for parameter in _trainable(module):
             shape = None if like is None else like.copies.get((name, parameter))
@@ -63,16 +65,16 @@ def instrumented(
             hook(module, own.recorder, partial(module_by_vmap, model, name, left))
     clones = Clones(lambda: own, [own])
     found = Recording(own, clones, model.outputs, seconds, tuple(uncovered), copies)
-    clones.fresh = partial(_another, model, found, fresh)
+    clones.fresh = partial(_another, model, found, fresh, sited)
     return found
 
 
-def _another(model: Classifier, like: Recording, fresh: Callable[[], nn.Module]) -> Instrument:
+def _another(model: Classifier, like: Recording, fresh: Callable[[], nn.Module], sited: bool) -> Instrument:
     """One more clone with the hooks that the first has, for a pass at the same time."""
-    return instrumented(model, like=like, fresh=fresh).first
+    return instrumented(model, like=like, fresh=fresh, sited=sited).first
 
 
-def _ruled(own: Instrument, seconds: dict[str, bool]) -> list[tuple[str, nn.Module]]:
+def _ruled(own: Instrument, seconds: dict[str, bool], sited: bool) -> list[tuple[str, nn.Module]]:
     """Hooks what rules cover; gives the modules, by name, with parameters of their own that none covers."""
     left: list[tuple[str, nn.Module]] = []
     for name, module, rule in _matched(own.clone):
@@ -82,9 +84,10 @@ def _ruled(own: Instrument, seconds: dict[str, bool]) -> list[tuple[str, nn.Modu
             substitute(own.clone, module, rule.rewritten(module, own.recorder))
         else:
             assert rule.parts is not None
+            parts = rule.sites if sited and rule.sites is not None else rule.parts
             if rule.broadcasts:
                 module.register_forward_pre_hook(partial(_for_each, own.recorder, seconds, f"{name} for all"))
-            hook(module, own.recorder, ByRule(rule.parts, name, module, seconds))
+            hook(module, own.recorder, ByRule(parts, name, module, seconds))
     return left
 
 

@@ -142,6 +142,10 @@ class Codes:
         for into, each in zip(vars(self).values(), vars(codes).values(), strict=True):
             into[places] = each
 
+    def some(self, places: Tensor | slice) -> "Codes":
+        """Those at some places."""
+        return Codes(*(each[places] for each in vars(self).values()))
+
     def approximation(self, coder: Coder, cases: Rows) -> Approximation:
         """What is known of the cosines with some cases."""
         asked = coder.asked(cases)

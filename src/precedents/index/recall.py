@@ -5,9 +5,10 @@ Each further question compares all codes, and computes again the few rows that c
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -17,21 +18,16 @@ from precedents.data.sources import marks
 from precedents.gradients.rows import Rows, joined
 from precedents.index.codes import KEPT, LEFT, Coder, Codes, unit
 from precedents.index.search import FIRST, SHORT, SIGMAS, Approximation, Completed, Pool, Search, firsts
-from precedents.metrics.features.inputs import inputs
+from precedents.index.sketch import CountSketch
+from precedents.index.suited import coordinates, refusal
 from precedents.metrics.kernel import Kernel
-from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import TopK, checked_k, descending, stacked
 from precedents.metrics.relevance import Ranked, Relevance
-from precedents.metrics.similarities.cosine import cosine
-from precedents.metrics.similarities.dot import dot
-from precedents.metrics.similarities.l2 import l2
 from precedents.metrics.vectors import ROWS, Holding, RowBlock, Vectors
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked
-from precedents.runtime.sparse import SparseRows
 
-RISING = (cosine, dot, l2)  # similarities that are larger where the inner product is
 FEWEST = 8 * FIRST  # training instances that are worth codes
 SHARE = 16  # of how many instances one is in the sample that the basis is made of,
 SAMPLE = 2048  # which has no more than so many,
@@ -57,19 +53,15 @@ class Recall:
 
     @property
     def suits(self) -> bool:
-        """Whether scores rise with plain inner products of many vectors, which are dear, and codes are not.
+        """Whether there are many vectors that can be indexed, and room for their codes."""
+        workspace = self.relevance.workspace
+        fits = 4 * self.bytes <= workspace.classifier.budget.bytes and self.sample >= LEAST
+        return len(workspace.train) >= FEWEST and fits and refusal(self.relevance) is None
 
-        Inputs cost less to compare than to code; a stream that is read in its order has no places to read at.
-        """
-        metric, model, train = (
-            self.relevance.metric,
-            self.relevance.workspace.classifier,
-            self.relevance.workspace.train,
-        )
-        plain = metric.similarity in RISING and metric.preconditioner == identity
-        dear = metric.features is not inputs and not isinstance(model.sample, SparseRows) and not train.ordered
-        fits = 4 * self.bytes <= model.budget.bytes and self.sample >= LEAST
-        return plain and dear and len(train) >= FEWEST and fits
+    @property
+    def slot(self) -> Slot[Sequence[tuple[Coder, Codes]]]:
+        """Where the codes are kept, for all similarities."""
+        return CODES.at(self.vectors.features, self.relevance.metric.preconditioner)
 
     @property
     def bytes(self) -> int:
@@ -89,8 +81,8 @@ class Recall:
         if not self.suits:
             yield from blocks
             return
-        workspace, slot, n = self.relevance.workspace, CODES.at(self.vectors.features), len(self.vectors)
-        coder, codes = self._coder(), None
+        workspace, slot, n = self.relevance.workspace, self.slot, len(self.vectors)
+        coder, codes = self.coder(), None
         for places, rows in blocks:
             yield places, rows
             if coder is not None:
@@ -101,24 +93,22 @@ class Recall:
         if coder is not None and codes is not None:
             workspace.cache.put(slot, [(coder, codes)])
 
-    def _coder(self) -> Coder | None:
-        """With the basis of a sample that has every class in its share; None if rows are too dear to code."""
-        workspace, n = self.relevance.workspace, len(self.vectors)
-        sketch = Coder.sketch_of(self.vectors.width)
-        places = workspace.train.labels.argsort(stable=True)[torch.linspace(0, n - 1, self.sample).long()]
-        sample, start = torch.empty(len(places), sketch.length), 0
-        for rows in _some(self.vectors, places.sort().values):
-            if sketch.is_dear(rows):
-                return None
-            sample[start : start + len(rows)] = unit(sketch, rows)
-            start += len(rows)
-        workspace.holding(CODES.at(self.vectors.features), self.bytes)
-        return Coder.of(sketch, sample)
+    def coder(self) -> Coder | None:
+        """With the basis of a sample of the rows; None if they are too dear to code as they pass by."""
+        sketch, relevance = Coder.sketch_of(self.vectors.width), self.relevance
+        blocks = some(
+            relevance, sampled(relevance.workspace.train, len(self.vectors), self.sample), self.vectors.at_once
+        )
+        first = next(blocks)
+        if sketch.is_dear(first):
+            return None
+        relevance.workspace.holding(self.slot, self.bytes)
+        return coder_of(sketch, chain([first], blocks), self.sample)
 
     @property
     def there(self) -> bool:
         """Whether there are codes."""
-        return CODES.at(self.vectors.features) in self.relevance.workspace.cache
+        return self.slot in self.relevance.workspace.cache
 
     @cached_property
     def wanted(self) -> bool:
@@ -126,20 +116,25 @@ class Recall:
         workspace, vectors = self.relevance.workspace, self.vectors
         if self.there or ROWS.at(vectors.features) in workspace.cache or not self.suits:
             return self.there
-        one = next(_some(vectors, torch.tensor(workspace.train.largest[:1])))
+        if vectors.weighed:  # which are formed, in float64
+            return FLOAT64 * vectors.width * len(vectors) > workspace.room
+        one = next(some(self.relevance, torch.tensor(workspace.train.largest[:1]), 1))
         large = vectors.row_bytes * len(vectors) > vectors.room
         return large and not Coder.sketch_of(vectors.width).is_dear(one)
 
     @property
     def holding(self) -> Holding[tuple[Coder, Codes]]:
         """The codes, which are made by a pass if they are not there, and where they are kept."""
-        return Holding(CODES.at(self.vectors.features), self._made)
+        return Holding(self.slot, self._made)
 
     def _made(self) -> Sequence[tuple[Coder, Codes]]:
         workspace, vectors = self.relevance.workspace, self.vectors
         if not self.there:
-            deque(self.noted(vectors.rows(workspace.train)), maxlen=0)
-        return workspace.cache.get(CODES.at(vectors.features)) or []
+            rows = (
+                (places, coordinates(self.relevance, rows)) for places, rows in vectors.rows(workspace.train)
+            )
+            deque(self.noted(rows), maxlen=0)
+        return workspace.cache.get(self.slot) or []
 
     @property
     def disk(self) -> int:
@@ -160,18 +155,22 @@ class Recall:
         That is so where there are no codes, for very many cases, for one that is no number, and where too many
         rows of a set that is not very large would be computed again.
         """
-        n = len(self.vectors)
-        found = self.relevance.workspace.cache.get(CODES.at(self.vectors.features))
-        if found is None or 2 * len(cases) * firsts(checked_k(k, n)) > n:
-            return None
-        self.relevance.workspace.train.unchanged()
-        every = [Answer.of(self.relevance, *found[0], group, k) for group in self._groups(cases)]
-        lengths = torch.cat([each.known.case_lengths for each in every])
-        if not lengths.isfinite().all() or any(each.in_vain for each in every):
+        every, n = self.answers(cases, k), len(self.vectors)
+        lengths = torch.cat([each.known.case_lengths for each in every]) if every else None
+        if lengths is None or not lengths.isfinite().all() or any(each.in_vain for each in every):
             return None
         top, below = stacked([each.top for each in every]), torch.cat([each.below() for each in every])
         said = [line for each in every for line in each.said()]
         return Ranked(top, below, every[0].known.lengths, lengths, n, said)
+
+    def answers(self, cases: Examples, k: int) -> list["Answer"]:
+        """What codes and rows that are computed again say of the cases; nothing where a pass is as cheap."""
+        n = len(self.vectors)
+        found = self.relevance.workspace.cache.get(self.slot)
+        if found is None or 2 * len(cases) * firsts(checked_k(k, n)) > n:
+            return []
+        self.relevance.workspace.train.unchanged()
+        return [Answer.of(self.relevance, *found[0], group, k) for group in self._groups(cases)]
 
     def _groups(self, cases: Examples) -> Iterator[Examples]:
         """The cases in groups that a search has room for."""
@@ -182,12 +181,26 @@ class Recall:
             yield from [group] if len(group) <= size else (group.selected(piece) for piece in pieces)
 
 
-def _some(vectors: Vectors, places: Tensor) -> Iterator[Rows]:
-    """The vectors of some training instances, in blocks."""
-    train, size = vectors.workspace.train, vectors.at_once
+def some(relevance: Relevance, places: Tensor, size: int) -> Iterator[Rows]:
+    """What is coded of some training instances, in blocks."""
+    train, vectors = relevance.workspace.train, relevance.vectors
     for start in tracked(range(0, len(places), size), "some of the training set"):
         batch = train.take(places[start : start + size].tolist())
-        yield Rows.of(vectors.features(vectors.workspace.classifier, batch))
+        yield coordinates(relevance, Rows.of(vectors.features(vectors.workspace.classifier, batch)))
+
+
+def sampled(train: Examples, n: int, count: int) -> Tensor:
+    """The places of a sample of the first n that has every class in its share, in order."""
+    return train.labels[:n].argsort(stable=True)[torch.linspace(0, n - 1, count).long()].sort().values
+
+
+def coder_of(sketch: CountSketch, blocks: Iterable[Rows], count: int) -> Coder:
+    """With the basis of a sample of so many rows."""
+    sample, start = torch.empty(count, sketch.length), 0
+    for rows in blocks:
+        sample[start : start + len(rows)] = unit(sketch, rows)
+        start += len(rows)
+    return Coder.of(sketch, sample)
 
 
 def _alike(vectors: Vectors, places: Tensor) -> Tensor:
@@ -213,7 +226,8 @@ class Answer:
     def of(cls, relevance: Relevance, coder: Coder, codes: Codes, cases: Examples, k: int) -> "Answer":
         """Compares the cases with all codes, and computes again whom that leaves in question."""
         vectors, m = relevance.vectors, len(cases)
-        case = joined(vectors.rows(cases), m)
+        turned = ((places, coordinates(relevance, rows)) for places, rows in vectors.rows(cases))
+        case = joined(turned, m)
         case_sq = case.squares()
 
         def score(i: int, cross: Tensor, places: Tensor) -> Tensor:
@@ -221,7 +235,7 @@ class Answer:
             return relevance.metric.similarity(kernel)[0]
 
         def compute(places: Tensor) -> Tensor:
-            return torch.cat([case.products(rows) for rows in _some(vectors, places)], dim=1)
+            return torch.cat([case.products(rows) for rows in some(relevance, places, vectors.at_once)], dim=1)
 
         known, pool = codes.approximation(coder, case), Pool(m, compute)
         completed = Search(known, score, partial(_alike, vectors), pool, k).found()

@@ -35,10 +35,10 @@ from precedents.reproduction.alternatives import Alternative, alternatives
 from precedents.reproduction.analyses import Made
 from precedents.reproduction.records import COSTS, Piece, Records, log
 from precedents.reproduction.settings import CASES, Setting
+from precedents.runtime.allocator import memory_kept
 from precedents.runtime.atomic import write
 from precedents.runtime.progress import tracked, within
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
-from precedents.runtime.workers import memory_kept
 from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
 from precedents.zoo.checkpoint import Checkpoint
 from precedents.zoo.dataset import Dataset, Split

@@ -1,16 +1,16 @@
-"""Work: the repeats of the settings that were asked for, done by several processes."""
+"""Work: the repeats of the settings that were asked for, run by an engine."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from precedents.metrics.paper import METRICS, metric, name_of
 from precedents.reproduction.protocol import Repeat, header
 from precedents.reproduction.records import COSTS, Records, log, path_of
 from precedents.reproduction.settings import Setting
-from precedents.runtime.given import whole_number
+from precedents.runtime.engines._engine import Engine
+from precedents.runtime.engines._find import engine_of
 from precedents.runtime.progress import Tell
-from precedents.runtime.workers import in_workers
 
 DAMPINGS = (1e-1, 1e-2, 1e-5, 1e-7, 1e-10)
 CURVED = (  # IF, RIF and l2_if
@@ -71,17 +71,25 @@ def tasks(
     ]
 
 
-def work(tasks: Sequence[Task], workers: int = 1, tell: Tell | None = None) -> Iterator[Task]:
-    """Runs every task; yields each when it is done. What is recorded already is not done again.
+def work(
+    tasks: Sequence[Task], engine: str | Engine = "processes(workers=1)", tell: Tell | None = None
+) -> Iterator[Task]:
+    """Runs every task on an engine; yields each when it is done. What is recorded already is not done again.
 
     `tell` is given lines with the progress within the repeats.
     """
-    workers = whole_number(workers, "workers")
+    chosen = engine_of(engine)
     for task in {(task.out, task.setting.name): task for task in tasks}.values():
         log(task.out / COSTS).mend()
         log(path_of(task.out, task.setting.name)).mend()
         Records.of(task.out, task.setting.name, header(task.setting, task.data))
-    yield from in_workers(done, tasks, workers, tell)
+    for task, _ in chosen.run(done, [_anywhere(task) for task in tasks], tell):
+        yield task
+
+
+def _anywhere(task: Task) -> Task:
+    """With folders that are the same wherever a worker is."""
+    return replace(task, out=task.out.absolute(), data=None if task.data is None else task.data.absolute())
 
 
 def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
@@ -96,8 +104,7 @@ def names(setting: Setting, metrics: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name_of(metric(each)) for each in wanted))
 
 
-def done(task: Task) -> Task:
+def done(task: Task) -> None:
     """Runs one repeat, in a worker."""
     records = Records.of(task.out, task.setting.name, header(task.setting, task.data))
     Repeat(task.setting, task.repeat, records, task.data, task.memory).run(task.metrics)
-    return task

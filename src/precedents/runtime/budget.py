@@ -57,10 +57,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Budget:
-    """How many bytes may be used; none given means half of what is free when it is asked."""
+    """How many bytes may be used; none given means half of what is free when it is asked, or a share of it."""
 
     given: int | None = None
     held: Held = field(default_factory=Held, compare=False, repr=False)
+    sharers: int = 1  # processes of this machine that share what is free
 
     @classmethod
     def of(cls, memory: "int | str | Budget | None") -> "Budget":
@@ -75,7 +76,11 @@ class Budget:
     @property
     def bytes(self) -> int:
         """What may be used now."""
-        return max(0, self.given - self.held.bytes) if self.given is not None else available() // 2
+        return (
+            max(0, self.given - self.held.bytes)
+            if self.given is not None
+            else available() // (2 * self.sharers)
+        )
 
     def rows(self, width: int, itemsize: int = FLOAT64, stored: int | None = None) -> int:
         """How many rows of this width, of numbers of this many bytes, make a block.
@@ -108,7 +113,8 @@ class Budget:
         if count <= self.bytes:
             return
         if self.given is None:
-            need, there = count, f"half of the free memory is {readable(self.bytes)}"
+            whose = "half of the free memory" if self.sharers == 1 else "a worker's share of the free memory"
+            need, there = count, f"{whose} is {readable(self.bytes)}"
         else:
             need, there = count + self.held.bytes, f"the budget is {readable(self.given)}"
         raise BudgetError(f"{what} needs {readable(need)}, but {there}. {instead}")
@@ -119,6 +125,10 @@ class SharedBudget:
 
     def __init__(self) -> None:
         self._held: dict[Owner, int] = {}  # bytes; who asked last comes last
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process, nobody holds anything yet."""
+        return SharedBudget, ()
 
     def take(self, owner: Owner, count: int, budget: Budget, again: bool = False) -> None:
         """Notes so many bytes more, for which there is room then as far as others held it.

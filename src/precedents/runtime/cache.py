@@ -19,19 +19,27 @@ MISSING = object()
 class Slot(Generic[T]):
     """A place for one value: its name, which of several it is (`of`), and whether the value is large.
 
+    What `travels` goes with its cache to another process, where all else is made again.
+
     >>> roots = Slot[float]("square root")
     >>> cache = Cache()
     >>> cache.once(roots.at(4), lambda: 2.0), roots.at(4) in cache, roots.at(9) in cache
     (2.0, True, False)
     """
 
-    def __init__(self, name: str, of: tuple[Hashable, ...] = (), *, large: bool = False) -> None:
-        self.name, self.of, self.large = name, of, large
+    def __init__(
+        self, name: str, of: tuple[Hashable, ...] = (), *, large: bool = False, travels: bool = False
+    ) -> None:
+        self.name, self.of, self.large, self.travels = name, of, large, travels
         self._hash = hash((name, of))
 
     def at(self, *of: Hashable) -> "Slot[T]":
         """The slot for these: a feature map, a rank, a damping."""
-        return Slot(self.name, of, large=self.large)
+        return Slot(self.name, of, large=self.large, travels=self.travels)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew in another process, where texts have other hashes."""
+        return _travelled, (self.name, self.of)
 
     def __hash__(self) -> int:
         return self._hash
@@ -47,6 +55,13 @@ class Cache:
         self._values: dict[Slot[Any], Any] = {}
         self.lock: Any = RLock()
         GUARDED.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What goes to another process: what travels, in a cache of its own."""
+        return Cache, (), {slot: value for slot, value in list(self._values.items()) if slot.travels}
+
+    def __setstate__(self, values: dict[Slot[Any], Any]) -> None:
+        self._values = values
 
     def once(self, slot: Slot[T], make: Callable[[], T]) -> T:
         """The value of `make`, computed at the first call with this slot, and again after it was put away."""
@@ -101,6 +116,11 @@ class Cache:
 
     def __contains__(self, slot: Slot[Any]) -> bool:
         return slot in self._values
+
+
+def _travelled(name: str, of: tuple[Hashable, ...]) -> Slot[Any]:
+    """A slot of another process."""
+    return Slot(name, of, travels=True)
 
 
 def _first_that_fit(blocks: Iterator[T], fits: Callable[[T], bool]) -> tuple[list[T], list[T]]:

@@ -27,6 +27,10 @@ class Guard:
         self.lock: Any = RLock()
         GUARDED.add(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process it is open."""
+        return Guard, ()
+
 
 PROCESS = Guard()  # for what the process has one of: torch's random state, the filters of warnings
 

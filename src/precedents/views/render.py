@@ -75,6 +75,11 @@ class Texts:
             return str(decode(numbers))
         return " ".join(filter(None, map(self._word, numbers)))
 
+    def word(self, number: int) -> str:
+        """What one token is called."""
+        decode = getattr(self.words, "decode", self.words)
+        return str(decode([number])) if callable(decode) else self._word(number)
+
     def _word(self, number: int) -> str:
         words: Any = self.words
         if not (number in words if isinstance(words, Mapping) else number in range(len(words))):

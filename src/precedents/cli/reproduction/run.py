@@ -5,8 +5,9 @@ from typing import Annotated
 
 from typer import Option
 
+from precedents.cli._engine import chosen_engine
 from precedents.cli._names import items, metric_names
-from precedents.cli._options import Data, Quiet
+from precedents.cli._options import Address, Data, EngineName, Quiet, Shard
 from precedents.cli._output import reporting, show
 
 
@@ -32,6 +33,9 @@ def run(
     workers: Annotated[
         int | None, Option(min=1, help="Processes of one thread each.", show_default="a core each")
     ] = None,
+    engine: EngineName = None,
+    address: Address = None,
+    shard: Shard = None,
     memory: Annotated[
         str | None,
         Option(help="What a worker may use, as '4 GB'.", show_default="a share of what is free"),
@@ -41,7 +45,7 @@ def run(
     """Trains the models of the settings, tries the metrics on them, and records every number.
 
     Killed or interrupted, the same command goes on where it stopped; more repeats or metrics are added to what
-    is there. The numbers do not depend on the number of workers.
+    is there. The numbers do not depend on the engine, nor on the number of workers.
 
     The data sets of the paper are downloaded, or read from the folder that --data names; digits, wine and
     breast_cancer come with scikit-learn.
@@ -49,25 +53,28 @@ def run(
     Examples:
       $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3
       $ precedents reproduction run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics gc,cosine:residual
+      $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3 --engine serial --shard 1/2
 
     """
     from precedents.reproduction.settings import chosen, counted
     from precedents.runtime.budget import Budget, available
+    from precedents.runtime.engines._find import engine_of
+    from precedents.runtime.engines._share import Share
     from precedents.runtime.wording import readable
 
     with reporting(quiet, f"Interrupted: the same command goes on. What is done is in {out}.") as say:
-        wanted, places = chosen(settings, epochs), counted(repeats)
+        wanted, places, share = chosen(settings, epochs), counted(repeats), Share.of(shard)
         Budget.of(memory)
+        told = chosen_engine(engine, address, workers) or engine_of("processes", workers=workers)
         from os import cpu_count
 
         from precedents.reproduction.runner import tasks, work
         from precedents.runtime.progress import tracked
 
-        workers = workers or cpu_count() or 1
-        memory = memory or readable(available() // (workers + 1))
-        every = tasks(wanted, places, out, data=data, metrics=items(metrics), memory=memory)
-        made = work(every, workers, None if quiet else say)
+        memory = memory or readable(available() // ((workers or cpu_count() or 1) + 1))
+        every = share.of_all(tasks(wanted, places, out, data=data, metrics=items(metrics), memory=memory))
+        made = work(every, told, None if quiet else say)
         for task in tracked(made, "repeats", len(every)):
             say(f"{task.setting.name} repeat {task.repeat} is done")
         count = "1 repeat" if len(places) == 1 else f"{len(places)} repeats"
-        show(f"{out}: {count} of {', '.join(setting.name for setting in wanted)}")
+        show(f"{out}: {count} of {', '.join(setting.name for setting in wanted)}{share}")

@@ -20,7 +20,9 @@ class Rule:
     arguments that the layer received. `rewritten(module, recorder)` gives instead a module that computes
     the same from the same parameters, and tells the recorder where gradients are to be caught. A layer with a
     parameter of another name than those that the rule `covers` is computed by a fallback. `example` gives a
-    layer and what four instances feed it: the tests hold the rule to plain autograd on it.
+    layer and what four instances feed it: the tests hold the rule to plain autograd on it. `sites`, called as
+    `parts` is, gives the same gradients with all positions in the open; without it what `parts` has formed is
+    not divided into shares.
     """
 
     types: tuple[type[nn.Module], ...]
@@ -28,6 +30,7 @@ class Rule:
     rewritten: Callable[[Any, Recorder], nn.Module] | None = None
     applies: Callable[[Any], bool] = lambda _: True
     covers: tuple[str, ...] | None = ("weight", "bias")  # the names of the layer's own parameters
+    sites: Callable[..., Iterator[Part]] | None = None
     broadcasts: bool = False  # whether the layer may receive one input [1, ...] that is meant for all instances
     example: Callable[[], tuple[nn.Module, tuple[Tensor, ...]]] = field(kw_only=True)
 

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import batch_norm as normalised
 
 from precedents.gradients.factors import Dense, Part, trainable
 from precedents.gradients.layers._rule import Rule
+from precedents.gradients.sites import scaled
 
 
 def parts(module: nn.BatchNorm2d, grad: Tensor, x: Tensor) -> Iterator[Part]:
@@ -22,6 +24,14 @@ def parts(module: nn.BatchNorm2d, grad: Tensor, x: Tensor) -> Iterator[Part]:
         yield Dense(module.bias, total)
 
 
+def sites(module: nn.BatchNorm2d, grad: Tensor, x: Tensor) -> Iterator[Part]:
+    """Position by position."""
+    assert module.running_mean is not None
+    assert module.running_var is not None
+    normal = normalised(x, module.running_mean, module.running_var, eps=module.eps)
+    return scaled(module, grad, normal)
+
+
 def _is_affine(module: nn.BatchNorm2d) -> bool:
     return not module.training and module.running_mean is not None
 
@@ -29,6 +39,7 @@ def _is_affine(module: nn.BatchNorm2d) -> bool:
 batch_norm = Rule(
     (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d),
     parts,
+    sites=sites,
     applies=_is_affine,
     example=lambda: (nn.BatchNorm1d(3), (torch.randn(4, 3, 5),)),
 )

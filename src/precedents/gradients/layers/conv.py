@@ -17,7 +17,8 @@ from torch.nn.functional import pad
 
 from precedents.gradients.factors import Dense, Outer, Part, trainable
 from precedents.gradients.layers._rule import Rule
-from precedents.gradients.patches import Patched, Window
+from precedents.gradients.patches import Patched, Window, laid_out
+from precedents.gradients.sites import Sites
 from precedents.runtime.buffers import BUFFERS
 
 FEW = 4  # input channels up to which patches are faster,
@@ -52,6 +53,23 @@ def weight_part(module: Conv, grad: Tensor, x: Tensor) -> Part:
     large = prod(module.kernel_size) > LARGE and prod(grad.shape[2:]) <= POSITIONS
     formed = _by_correlation if depthwise and large else _by_groups
     return Dense(module.weight, formed(module, grad, *_evenly(x, around)))
+
+
+def sites(module: Conv, grad: Tensor, x: Tensor) -> Iterator[Part]:
+    """Position by position of the output, with what the kernel met there; group by group."""
+    g, shape = module.groups, tuple(grad.shape[2:])
+    back = grad.flatten(2).transpose(1, 2)  # [b, t, o]
+    if trainable(module.weight):
+        around = _around(module)
+        if module.padding_mode != "zeros":
+            x = pad(x, module._reversed_padding_repeated_twice, mode=module.padding_mode)
+            around = [(0, 0)] * len(around)
+        before, after = zip(*around, strict=True)
+        window = Window(module.kernel_size, module.stride, module.dilation, before, after)
+        met = laid_out(x, window, shape).transpose(1, 2)  # [b, t, c x kernel]
+        yield Sites(module.weight, back.unflatten(2, (g, -1)), met.unflatten(2, (g, -1)), shape)
+    if module.bias is not None and trainable(module.bias):
+        yield Sites.at(module.bias, back, None, shape)
 
 
 def _is_pointwise(module: Conv) -> bool:
@@ -120,6 +138,7 @@ def _side_by_side(values: Tensor, last: bool) -> Tensor:
 conv = Rule(
     (nn.Conv1d, nn.Conv2d, nn.Conv3d),
     parts,
+    sites=sites,
     applies=lambda module: module.weight.ndim > 2,
     example=lambda: (nn.Conv2d(2, 3, 3), (torch.randn(4, 2, 6, 5),)),
 )

@@ -8,6 +8,7 @@ from torch.nn.functional import group_norm as normalised
 
 from precedents.gradients.factors import Dense, Part, trainable
 from precedents.gradients.layers._rule import Rule
+from precedents.gradients.sites import scaled
 
 
 def parts(module: nn.GroupNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
@@ -20,8 +21,14 @@ def parts(module: nn.GroupNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
         yield Dense(module.bias, back.sum(dim=2))
 
 
+def sites(module: nn.GroupNorm, grad: Tensor, x: Tensor) -> Iterator[Part]:
+    """Position by position."""
+    return scaled(module, grad, normalised(x, module.num_groups, eps=module.eps))
+
+
 group_norm = Rule(
     (nn.GroupNorm,),
     parts,
+    sites=sites,
     example=lambda: (nn.GroupNorm(2, 4), (torch.randn(4, 4, 3),)),
 )

@@ -16,7 +16,7 @@ from torch import Tensor
 from precedents.errors import InputError
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.kernel import Kernel
-from precedents.metrics.vectors import Features, Holding, Question, Vectors
+from precedents.metrics.vectors import Features, Holding, Passing, Question, Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
@@ -142,11 +142,14 @@ class Coordinates(Inverse):
         turned = ((places, Rows.of(self.coordinates(rows))) for places, rows in vectors.rows(cases))
         case = joined(turned, len(cases))
         case_sq, case = self._squares(case), self._weighed(case)
-        for block, train_sq in self.blocks(vectors):
+        for block, train_sq in self.blocks(vectors, question.passing):
             yield Kernel(case.products(block), case_sq, train_sq, self.definite)
 
-    def blocks(self, vectors: Vectors) -> Iterator[tuple[Rows, Tensor]]:
-        """The coordinates of the training set, and their squared lengths under w."""
+    def blocks(self, vectors: Vectors, passing: Passing | None = None) -> Iterator[tuple[Rows, Tensor]]:
+        """The coordinates of the training set, and their squared lengths under w.
+
+        Those that are not kept go through `passing`, if it is given.
+        """
         workspace, slot = vectors.workspace, COORDINATES.at(vectors.features, self)
         size = FLOAT64 * len(vectors) * vectors.width
         fits = size <= workspace.room
@@ -154,8 +157,9 @@ class Coordinates(Inverse):
         def made(last: object) -> Iterator[tuple[Rows, Tensor]]:
             if last is None and fits:
                 workspace.holding(slot, size)
-            for _, rows in vectors.blocks(again=not fits) if last is None else ():
-                block = Rows.of(self.coordinates(rows))
+            raw = vectors.blocks(again=not fits) if last is None else iter(())
+            turned = ((places, Rows.of(self.coordinates(rows))) for places, rows in raw)
+            for _, block in turned if fits or passing is None else passing(turned):
                 yield block, self._squares(block)
 
         if not fits and slot not in workspace.cache:

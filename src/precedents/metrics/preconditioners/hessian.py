@@ -33,7 +33,7 @@ from precedents.runtime.sparse import SparseRows
 
 HessianKind = Literal["auto", "exact", "gauss_newton", "ekfac"]
 
-CURVATURE: Slot[HessianKind] = Slot("kind of curvature that was chosen")
+CURVATURE: Slot[HessianKind] = Slot("kind of curvature that was chosen", travels=True)
 HESSIAN: Slot[Tensor] = Slot("Hessian", large=True)
 SPECTRUM: Slot[tuple[Tensor, Tensor]] = Slot("eigenvalues and eigenvectors of the Hessian", large=True)
 LINEAR: Slot[Inverse] = Slot("inverse Hessian of a linear model", large=True)

@@ -1,13 +1,11 @@
 import ctypes
-import os
-import signal
 import sys
 
 import pytest
 import torch
 
-from precedents.errors import BudgetError
-from precedents.runtime.workers import in_workers, memory_kept
+from precedents.runtime.allocator import memory_kept
+from precedents.runtime.engines._find import engine_of
 
 GLIBC = sys.platform == "linux" and hasattr(ctypes.CDLL(None), "mallopt")
 needs_glibc = pytest.mark.skipif(not GLIBC, reason="other allocators have no such option")
@@ -33,7 +31,7 @@ def given_while_kept(times: int) -> int:
 def test_workers_keep_the_memory_that_they_freed() -> None:
     from resource import getpagesize
 
-    (pages,) = in_workers(given_while_kept, [40], 1)
+    ((_, pages),) = engine_of("processes").run(given_while_kept, [40])
     assert pages * getpagesize() < 20 * 2**26
 
 
@@ -51,7 +49,7 @@ def holes(large: int) -> tuple[int, int]:
 
 @needs_glibc
 def test_large_pieces_leave_no_holes_afterwards() -> None:
-    ((before, after),) = in_workers(holes, [10], 1)
+    ((_, (before, after)),) = engine_of("processes").run(holes, [10])
     assert after - before < 4 * 2**26
 
 
@@ -59,13 +57,3 @@ def test_the_users_own_process_is_left_alone(monkeypatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda *_: pytest.fail("its allocator was asked for"))
     with memory_kept():
         pass
-
-
-def killed(_: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_a_worker_that_is_killed_is_told_in_words() -> None:
-    with pytest.raises(BudgetError, match=r"A worker was killed.*fewer workers or less memory"):
-        list(in_workers(killed, [1], 1))

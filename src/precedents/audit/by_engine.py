@@ -1,0 +1,80 @@
+"""The work of an audit on an engine: a task for each kernel, whose metrics share their work.
+
+The model, its data and what was decided about them travel; a model that cannot is refused by the engine. This
+process alone writes the ledger, a kernel at a time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from precedents.audit.agenda import Agenda
+from precedents.audit.estimate import works
+from precedents.audit.ledger import Ledger
+from precedents.audit.limits import Limits
+from precedents.audit.pieces import Name, lack_of, lack_of_profile, maker, pieces
+from precedents.criteria._judgement import attempted
+from precedents.metrics.kernel import Kernel
+from precedents.metrics.metric import Metric
+from precedents.runtime.engines._engine import Engine
+from precedents.runtime.progress import tracked
+
+Group = tuple[Name, ...]  # pieces that one worker makes, in this order
+
+
+def do_on(engine: Engine, agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> None:
+    """All pieces that are not in the ledger; `cases` are those that are shown.
+
+    What is left out is so by the estimates alone, as if one worker did everything: that is the same everywhere.
+    """
+    groups = list(_groups(agenda, cases, ledger, limits))
+    _retrained(agenda, groups)
+    made = engine.run(partial(pieces_made, agenda, tuple(cases)), groups)
+    for group, (values, kernel) in tracked(made, "audit", len(groups)):
+        for name, value in values.items():
+            ledger.once(name, partial(_same, value))
+        if kernel is not None:  # for the agreement of the metrics, which is found here
+            agenda.trial.kept_kernel(_metric(agenda, group), partial(_same, kernel))
+
+
+def pieces_made(agenda: Agenda, cases: Sequence[int], group: Group) -> tuple[dict[Name, Any], Kernel | None]:
+    """In a worker: the values of some pieces by their names, and their kernel if a profile was made of it."""
+    values: dict[Name, Any] = {}
+    for name in tracked(group, f"audit of {group[0][1]}"):
+        lack = lack_of_profile(name, values)
+        values[name] = asdict(lack) if lack else maker(agenda, cases, name)()
+    profiled = any(name[0] == "portrait" and "reason" not in value for name, value in values.items())
+    return values, agenda.trial.kernel(_metric(agenda, group)) if profiled else None
+
+
+def _metric(agenda: Agenda, group: Group) -> Metric:
+    """A metric of the kernel that a group is of."""
+    kind, name, *_ = group[0]
+    return agenda.kernels[name] if kind == "norms" else agenda.metrics[name]
+
+
+def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> Iterator[Group]:
+    """What is to be done, kernel by kernel; what cannot be afforded gets its reason at once."""
+    spent = 0.0
+    for work in works(agenda):
+        left = list(pieces(agenda, work, cases, ledger.values))
+        lack = lack_of(work, left, spent, limits)
+        for piece in left if lack else ():
+            ledger.once(piece.name, partial(asdict, lack))
+        if left and not lack:
+            spent += sum(piece.seconds for piece in left)
+            yield tuple(piece.name for piece in left)
+
+
+def _retrained(agenda: Agenda, groups: Sequence[Group]) -> None:
+    """Trains here, once, the models that criteria need: they travel with the trial. A failure is told there."""
+    trial, needed = agenda.trial, {name[2] for group in groups for name in group if name[0] == "outcome"}
+    for text in needed if trial.subclasses is None and trial.retrain is not None else ():
+        criterion = agenda.criteria[text]
+        if "retrain" in criterion.needs and criterion.inapplicable(trial) is None:
+            attempted(partial(trial.merged, getattr(criterion, "seed", 0)))
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -1,0 +1,142 @@
+"""What shares are called: the words of texts, the columns of tables, as their owner knows them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from precedents.adapters._collated import ItemView
+from precedents.adapters._subject import Subject
+from precedents.data.batch import Batch
+from precedents.data.examples import Examples
+from precedents.data.ids import Id, shown_id
+from precedents.errors import InputError, NotApplicable
+from precedents.explain.shares import LayerShares, Shares
+from precedents.explain.sharing import divided, divisible
+from precedents.metrics.metric import Metric
+from precedents.runtime.given import whole_number
+from precedents.seen import clipped
+from precedents.views.instance import Shown, shown
+from precedents.views.marks import Words
+from precedents.views.render import Texts
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """Divides scores of one metric on one subject."""
+
+    metric: Metric
+    name: str
+    subject: Subject
+
+    @property
+    def applies(self) -> bool:
+        """Whether words and columns have shares under this metric."""
+        try:
+            divisible(self.metric)
+        except NotApplicable:
+            return False
+        return True
+
+    def of(self, cases: Examples, index: int) -> Shares:
+        """The score of the one case and the training instance with this index."""
+        divisible(self.metric)
+        subject, train = self.subject, self.subject.train
+        if len(cases) != 1:
+            raise InputError(
+                f"There are {len(cases)} cases. Shares are of one case and one precedent: pass one case."
+            )
+        if whole_number(index, "index", 0) >= len(train):
+            raise InputError(f"index is {index}, but there are {len(train)} training instances, from 0 on.")
+        train.unchanged()
+        seen = tuple(shown(each.seen([i])[0], subject.render) for each, i in ((cases, 0), (train, index)))
+        one, other = cases.take([0]), train.take([index])
+        id = None if train.ids is None else train.ids[index]
+        called = f"#{index}" if id is None else shown_id(id)
+        titles = f"case\n{self._class(one)}", f"{called}\n{self._class(other)}"
+        return self.between(one, other, (seen[0], seen[1]), titles, id)
+
+    def _class(self, batch: Batch) -> str:
+        label, names = int(batch.labels[0]), self.subject.classes
+        return str(label) if names is None else clipped(str(names[label]))
+
+    def between(
+        self,
+        case: Batch,
+        train: Batch,
+        seen: tuple[Shown, Shown],
+        titles: tuple[str, str],
+        own: Id | None,
+    ) -> Shares:
+        """The score of one case and one training instance in parts; `seen` is what a person sees of both."""
+        divisible(self.metric)
+        found = divided(self.metric, self.subject, case, train)
+        words = self._words(found.layers, seen)
+        columns = {} if words is not None else self._columns(found.layers, seen[1])
+        place = train.indices[0]
+        return Shares(self.name, found.score, place, found.layers, *seen, titles, words, columns, own)
+
+    def _words(self, layers: Sequence[LayerShares], seen: tuple[Shown, Shown]) -> tuple[Words, Words] | None:
+        """Of texts: by the tokens of the first embedding, or by the features that words became."""
+        case, precedent = seen
+        if not isinstance(case, str) or not isinstance(precedent, str):
+            return None
+        first = next((each for each in layers if each.tokens[0] and each.case is not None), None)
+        if first is not None and first.case is not None and first.precedent is not None:
+            one, other = first.case.flatten(), first.precedent.flatten()
+            return self._told(first.tokens[0], one, case), self._told(first.tokens[1], other, precedent)
+        named = self._columns(layers, precedent)
+        words = Words(tuple(named.items()), ordered=False)
+        return (words, words) if named else None
+
+    def _told(self, tokens: Sequence[int], shares: Tensor, text: str) -> Words:
+        """The shares of tokens by their words; as many tokens as the text has words are these words."""
+        word, values = spoken(self.subject), shares.tolist()
+        own = text.split()
+        if word is None and len(own) <= len(tokens) and not any(values[len(own) :]):
+            return Words(tuple(zip(own, values, strict=False)), ordered=True)
+        called = word or str
+        return Words(
+            tuple((called(token), share) for token, share in zip(tokens, values, strict=False)), ordered=True
+        )
+
+    def _columns(self, layers: Sequence[LayerShares], seen: Shown) -> dict[str, float]:
+        """The shares of the columns that the first layer receives, by name; those of one column together."""
+        first = next((each.columns for each in layers if each.columns is not None and each.of_input), None)
+        if first is None or (first.ndim > 1 and not isinstance(seen, Mapping)):
+            return {}
+        flat = first.flatten()
+        names, own = self._names(len(flat), seen), list(map(str, seen)) if isinstance(seen, Mapping) else []
+        found: dict[str, float] = {}
+        for place in flat.nonzero().flatten().tolist():
+            name = _of_column(names(place), own)
+            found[name] = found.get(name, 0.0) + float(flat[place])
+        return found
+
+    def _names(self, count: int, seen: Shown) -> Callable[[int], str]:
+        """What the entries that the model is fed are called."""
+        features = getattr(self.subject.adapter, "features", None)
+        if features is not None and len(features) == count:
+            return lambda place: str(features[place])
+        if isinstance(seen, Mapping) and len(seen) == count:
+            every = list(map(str, seen))
+            return every.__getitem__
+        return lambda place: f"x{place}"
+
+
+def _of_column(feature: str, columns: Sequence[str]) -> str:
+    """The column of a table that a feature was made of, by its name, as `colour_red`; else itself."""
+    bare = feature.partition("__")[2] or feature
+    made = [name for name in columns if bare == name or bare.startswith(f"{name}_")]
+    return max(made, key=len, default=bare)
+
+
+def spoken(subject: Subject) -> Callable[[int], str] | None:
+    """What the model's owner calls a token, if that is known."""
+    tokenizer: Any = getattr(subject.adapter, "tokenizer", None)
+    if tokenizer is not None:
+        special = {token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id}
+        return lambda token: "" if token in special else str(tokenizer.convert_ids_to_tokens(token))
+    render = subject.render.render if isinstance(subject.render, ItemView) else subject.render
+    return render.word if isinstance(render, Texts) else None

@@ -1,0 +1,176 @@
+"""Building an index: a plan, a basis and shards, by one process or by many, on one machine or on several."""
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from shutil import disk_usage
+from typing import Any
+
+import torch
+
+from precedents.adapters._columns import Columns
+from precedents.adapters._subject import Subject
+from precedents.errors import BudgetError, InputError
+from precedents.index.basis import BASIS, CodeBasis
+from precedents.index.contents import INDEX, Contents
+from precedents.index.plan import PLAN, ROWS, IndexPlan, threads
+from precedents.index.recall import CODE, LEAST, Recall
+from precedents.index.shards import Made, Workshop, opened, read_plans, shard
+from precedents.index.suited import refusal
+from precedents.metrics.metric import Metric
+from precedents.metrics.paper import metric as metric_of
+from precedents.metrics.preconditioners.hessian import CURVATURE
+from precedents.metrics.relevance import Relevance
+from precedents.metrics.workspace import Workspace
+from precedents.runtime.atomic import written_to
+from precedents.runtime.budget import Budget
+from precedents.runtime.engines._engine import Engine
+from precedents.runtime.engines._find import engine_of
+from precedents.runtime.engines._share import Share
+from precedents.runtime.progress import tracked
+from precedents.runtime.wording import readable
+
+NAMED = ("text", "image", "labels", "ids")  # columns
+UNASKED = 2**32  # bytes that a build uses at most, if nothing is said
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a user passed, of which another process makes the same again."""
+
+    model: Any
+    train: Any
+    metric: str | Metric
+    options: Mapping[str, Any] = field(default_factory=dict)  # of an Explainer
+
+    def __call__(self, memory: int | str) -> Relevance:
+        """The metric for the model and the training set, not fitted yet."""
+        named = [self.options.get(name) for name in NAMED]
+        columns = None if all(each is None for each in named) else Columns.of(*named)
+        told = {name: value for name, value in self.options.items() if name not in NAMED}
+        subject = Subject.of(self.model, self.train, memory=memory, columns=columns, **told)
+        return Relevance(metric_of(self.metric), Workspace(subject))
+
+
+@dataclass(frozen=True, eq=False)
+class Building:
+    """A folder that becomes an index."""
+
+    folder: Path
+    made: Made
+    memory: int | str | None = None
+    rows: int = ROWS  # of a shard, and
+    threads: int = field(default_factory=torch.get_num_threads)  # of a process, if it is not planned yet
+
+    def prepared(self) -> Workshop:
+        """The workshop, with a plan: the one that is there, or a new one."""
+        _checked_place(self.folder)
+        if not (self.folder / PLAN).is_file():
+            self._plan()
+        plans = read_plans(self.folder)
+        if self.memory is not None and Budget.of(self.memory).bytes < plans[0].memory:
+            raise InputError(
+                f"{self.folder} was planned for {readable(plans[0].memory)} of memory, not {self.memory}. "
+                "Allow as much, or build elsewhere: the same bytes need the same batches."
+            )
+        return opened(self.folder, plans, self.made)
+
+    def _plan(self) -> None:
+        memory = Budget.of(self.memory).bytes if self.memory is not None else unasked()
+        relevance = self.made(memory)
+        told = refusal(relevance)
+        if told is not None:
+            raise InputError(told)
+        _checked_size(relevance, self.folder)
+        with threads(self.threads):
+            plan = IndexPlan.of(relevance, memory, self.rows)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        plan.write(self.folder / PLAN)
+
+    def built(self, engine: str | Engine | None = None, part: str | None = None) -> Workshop:
+        """Makes the shards that are missing, or those of a part; then index.json, if none is missing."""
+        share = Share.of(part)
+        if engine is None:
+            workshop = self.prepared()
+        else:
+            engine = engine_of(engine)
+            workshop = replace(self, threads=1).prepared()  # as an engine's workers have
+        wanted = workshop.missing(share.of_all(range(workshop.count)))
+        workshop.basis  # noqa: B018  is there from now on, and not made by every worker
+        if engine is None:
+            for number in tracked(_turned(wanted), "shards", len(wanted)):
+                workshop.make(number)
+        else:
+            made = engine.run(partial(shard, self.folder.absolute(), self.made), wanted)
+            deque(tracked(made, "shards", len(wanted)), maxlen=0)
+        finished(workshop)
+        return workshop
+
+
+def saved_codes(recall: Recall, folder: Path) -> None:
+    """An index of the codes that an explainer has, or makes now by a pass, in a folder that is being filled."""
+    relevance = recall.relevance
+    (coder, codes), *_ = recall.holding.read()
+    plan = IndexPlan.of(relevance, relevance.workspace.classifier.budget.given or unasked(), ROWS)
+    plan.write(folder / PLAN, written_to)
+    basis = CodeBasis(coder, relevance.workspace.cache.get(CURVATURE))
+    basis.write(folder / BASIS, plan, relevance, written_to)
+    workshop = Workshop(folder, [plan], relevance, written_to)
+    for number, each in enumerate(plan.shards):
+        workshop.put(number, codes.some(slice(each.start, each.stop)))
+    finished(workshop)
+
+
+def finished(workshop: Workshop) -> bool:
+    """Writes index.json if no shard is missing; whether it is there."""
+    if workshop.missing(range(workshop.count)):
+        return False
+    subject, folder = workshop.relevance.workspace.subject, workshop.folder
+    removed: Sequence[int] = Contents.read(folder).removed if (folder / INDEX).is_file() else ()
+    Contents(
+        [plan.hash for plan in workshop.plans],
+        list(removed),
+        None if subject.classes is None else list(subject.classes),
+        None if subject.train.ids is None else list(subject.train.ids),
+    ).write(folder, workshop.by)
+    return True
+
+
+def _turned(numbers: Sequence[int]) -> Iterator[int]:
+    """From some number on, another one in each process: those that build side by side meet late."""
+    first = os.getpid() * 7 % len(numbers) if numbers else 0
+    yield from [*numbers[first:], *numbers[:first]]
+
+
+def unasked() -> int:
+    """Bytes of memory, if nothing is said: a round number, so that a plan is the same tomorrow."""
+    return min(UNASKED, 1 << max(0, Budget().bytes.bit_length() - 1))
+
+
+def _checked_place(folder: Path) -> None:
+    """Refuses a folder with something else in it."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file. Name a folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / PLAN).is_file():
+        raise InputError(f"{folder} is there and no index: nothing is written into it. Name a new folder.")
+
+
+def _checked_size(relevance: Relevance, folder: Path) -> None:
+    """Refuses a training set that is too small for a basis, and a disk without room."""
+    recall, n = Recall(relevance), len(relevance.vectors)
+    if recall.sample < LEAST:
+        raise InputError(
+            f"An index needs a sample of {LEAST} rows for its basis, and there is one of {recall.sample}: of "
+            f"{n} training instances, in the memory that is allowed. Explainer(model, train).save(folder) "
+            "keeps the whole vectors of a small set."
+        )
+    there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    size, free = CODE * n, disk_usage(there).free
+    if size > free:
+        raise BudgetError(
+            f"An index in {folder} needs {readable(size)}, but the disk has {readable(free)} left. "
+            "Name a folder on another disk."
+        )

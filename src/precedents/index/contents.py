@@ -1,0 +1,210 @@
+"""The contents of an index: read whole, compared with the model and the training set of today, or refused.
+
+index.json is written last: which plans are done, and the list of rows that were removed since.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from precedents._version import __version__
+from precedents.classifier.behaviour import Behaviour, behaviour, differences, tolerance
+from precedents.data.examples import Examples
+from precedents.errors import FormatError, InputError, StoreError
+from precedents.index.basis import BASIS, CodeBasis
+from precedents.index.codes import Codes
+from precedents.index.origin import Origin, other_rows, row_marks
+from precedents.index.plan import PLAN, IndexPlan, Write, again, refuse
+from precedents.index.recall import CODE, Recall
+from precedents.index.shards import CODES, is_whole, read_plans, read_shard, shard_path
+from precedents.metrics.relevance import Relevance
+from precedents.runtime.atomic import write
+from precedents.runtime.progress import tracked
+from precedents.runtime.sealed import sealed, unsealed
+from precedents.runtime.strict_json import loads, text_of
+
+INDEX = "index.json"
+FORMAT = 4  # of index.json, of whole vectors and of codes
+KIND = "codes"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What index.json says of an index of codes."""
+
+    plans: Sequence[str]  # their hashes
+    removed: Sequence[int] = ()  # places, as they were when nothing was removed
+    classes: Sequence[str] | None = None
+    ids: Sequence[str | int] | None = None  # what the training instances are called
+    kind: str = KIND
+    version: str = __version__
+    format: int = FORMAT
+
+    def write(self, folder: Path, by: Write = write) -> None:
+        """Whole or not at all."""
+        by(folder / INDEX, sealed(json.dumps(asdict(self), indent=1)) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> "Contents":
+        """What was written; a folder that is not complete is refused, with what is missing."""
+        path = folder / INDEX
+        if not path.is_file():
+            raise InputError(_incomplete(folder))
+        try:
+            content = unsealed(text_of(path).encode())
+            if content is None:
+                raise ValueError("it has no checksum")
+            values = loads(content)
+            if (values["format"], values["version"]) != (FORMAT, __version__):
+                raise FormatError(
+                    f"{folder} has the format {values['format']} of version {values['version']}; this is "
+                    f"version {__version__}, which reads its own format {FORMAT}. {again(folder)}"
+                )
+            if values["kind"] != KIND:
+                raise InputError(
+                    f"{folder} holds whole vectors, and no codes. Load it: Explainer.load({str(folder)!r}, ...)"
+                )
+            return cls(**values)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error}.") from error
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, (FormatError, InputError)):
+                raise
+            raise FormatError(f"{path} is damaged: {error}. {again(folder)}") from None
+
+
+def _incomplete(folder: Path) -> str:
+    """What a folder without index.json lacks."""
+    if not (folder / PLAN).is_file():
+        state = "has no index in it" if folder.is_dir() else "is no folder"
+        return f"{folder} {state}. Build one: Index.build(model, train, {str(folder)!r})"
+    plans = read_plans(folder)
+    count = sum(len(plan.shards) for plan in plans)
+    there = sum(shard_path(folder, number).is_file() for number in range(count))
+    return (
+        f"The index in {folder} is not complete: {there} of {count} shards are there. The same "
+        f"Index.build(model, train, {str(folder)!r}) goes on."
+    )
+
+
+@dataclass(frozen=True)
+class State:
+    """How far an index is."""
+
+    compares: str  # its features and preconditioner
+    rows: int
+    removed: int
+    shards: int
+    made: int  # of the shards, those that are there and whole
+    complete: bool
+    bytes: int
+
+    def __str__(self) -> str:
+        gone = f" ({self.removed:,} removed)" if self.removed else ""
+        shards = f"{self.shards} shard{'s' if self.shards > 1 else ''}"
+        state = "complete" if self.complete else f"{self.made} of them made"
+        return f"index of {self.compares}: {self.rows:,} rows{gone} in {shards}, {state}"
+
+    def to_dict(self) -> dict[str, object]:
+        """All of it as plain values."""
+        return asdict(self)
+
+
+def state(folder: Path) -> State:
+    """How far the index of a folder is; every shard is read."""
+    if not (folder / PLAN).is_file():
+        raise InputError(_incomplete(folder))
+    plans = read_plans(folder)
+    contents = Contents.read(folder) if (folder / INDEX).is_file() else None
+    count = sum(len(plan.shards) for plan in plans)
+    made = sum(is_whole(folder, plans, number) for number in range(count))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    complete = contents is not None and len(contents.plans) == len(plans) and made == count
+    removed = 0 if contents is None else len(contents.removed)
+    return State(plans[0].origin.compares, plans[-1].places.stop, removed, count, made, complete, size)
+
+
+@dataclass(frozen=True, eq=False)
+class IndexFolder:
+    """A complete index of codes."""
+
+    folder: Path
+    contents: Contents
+    plans: Sequence[IndexPlan]
+
+    @classmethod
+    def open(cls, folder: Path) -> "IndexFolder":
+        """Refuses what is not complete, or damaged."""
+        contents = Contents.read(folder)
+        plans = read_plans(folder)[: len(contents.plans)]
+        if [plan.hash for plan in plans] != list(contents.plans):
+            raise FormatError(f"{folder / INDEX} is of another plan than {folder / PLAN}. {again(folder)}")
+        return cls(folder, contents, plans)
+
+    @property
+    def total(self) -> int:
+        """Of all rows that were ever coded."""
+        return self.plans[-1].places.stop
+
+    @cached_property
+    def kept(self) -> Tensor:
+        """The places [n] of the rows that were not removed."""
+        mask = torch.ones(self.total, dtype=torch.bool)
+        mask[list(self.contents.removed)] = False
+        return mask.nonzero().flatten()
+
+    def restore(self, relevance: Relevance) -> None:
+        """Gives the relevance its codes, if it is of the same model, training set and metric."""
+        first, train = self.plans[0], relevance.workspace.train
+        refuse(list(first.origin.differences(Origin.of(relevance))), self.folder)
+        recall, n = Recall(relevance), len(train)
+        if len(self.kept) != n:
+            refuse([f"the number of training instances ({len(self.kept)} then, {n} now)"], self.folder)
+        relevance.workspace.classifier.budget.required(
+            CODE * self.total, "The codes of the index", "Allow more memory, or divide the training set."
+        )
+        known, codes = self._read()
+        now = {"labels": train.labels, "rows": row_marks(train, range(n))}
+        refuse(list(other_rows({name: known[name][self.kept] for name in now}, now)), self.folder)
+        refuse(self._otherwise(relevance, known), self.folder)
+        basis = CodeBasis.read(self.folder / BASIS, first, relevance)
+        codes = codes if len(self.kept) == self.total else codes.some(self.kept)
+        relevance.workspace.cache.put(recall.slot, [(basis.coder, codes)])
+
+    def _read(self) -> tuple[dict[str, Tensor], Codes]:
+        """What is known of all rows, and their codes."""
+        known: dict[str, list[Tensor]] = {}
+        room: Codes | None = None
+        shards = [shard for plan in self.plans for shard in plan.shards]
+        for number, shard in enumerate(tracked(shards, "shards of the index")):
+            found = read_shard(self.folder, self.plans, number)
+            codes = Codes(*(found.pop(name) for name in CODES))
+            room = codes.room(self.total) if room is None else room
+            room.put(slice(shard.start, shard.stop), codes)
+            found["seen"] = found["seen"] + shard.start
+            for name, value in found.items():
+                known.setdefault(name, []).append(value)
+        assert room is not None
+        return {name: torch.cat(values) for name, values in known.items()}, room
+
+    def _otherwise(self, relevance: Relevance, known: Mapping[str, Tensor]) -> list[str]:
+        """In words what the model makes otherwise of the rows by which it is known."""
+        place = torch.full((self.total,), -1)
+        place[self.kept] = torch.arange(len(self.kept))
+        now = place[known["seen"]]
+        there, model = now >= 0, relevance.workspace.classifier
+        found = _logits(relevance, now[there].tolist())
+        then = {name: known[name][there] for name in found}
+        told = [each.partition(" (")[0] for each in differences(then, found, tolerance(model))]
+        return told or self.plans[0].another_vector(relevance)
+
+
+def _logits(relevance: Relevance, places: Sequence[int]) -> Behaviour:
+    """Of some rows."""
+    train: Examples = relevance.workspace.train
+    return behaviour(relevance.workspace.classifier, train.selected(places), seen=False)

@@ -1,0 +1,112 @@
+"""Origin: what kept numbers were made of, so that nothing is answered from what is stale.
+
+A model is known by its weights, its architecture and what it makes of instances; a training set by its labels
+and by a mark of each row; a metric by its features and its preconditioner: similarities share what is kept.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from precedents.classifier.behaviour import sketched
+from precedents.classifier.classifier import Classifier
+from precedents.data.examples import Examples, fingerprint
+from precedents.data.sources import marks
+from precedents.gradients.rows import Rows
+from precedents.metrics.metric import Metric
+from precedents.metrics.relevance import Relevance
+from precedents.metrics.vectors import Vectors
+
+MARKED = 512  # instances that are read at once to be marked
+ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What kept numbers were made of, apart from the training set."""
+
+    compares: str  # features and preconditioner, as texts of metrics have them
+    model: str  # the fingerprint of the classifier
+    weights: Mapping[str, str]  # a mark of each weight and buffer
+    torch: str
+
+    @classmethod
+    def of(cls, relevance: Relevance) -> "Origin":
+        """Of what there is now."""
+        model = relevance.workspace.classifier
+        return cls(compared(relevance.metric), model.fingerprint(), weights(model), str(torch.__version__))
+
+    def differences(self, now: "Origin") -> Iterator[str]:
+        """In words what is no longer what it was."""
+        for name, then, here in (
+            ("metric", self.compares, now.compares),
+            ("version of torch", self.torch, now.torch),
+        ):
+            if then != here:
+                yield f"the {name} ({then} then, {here} now)"
+        both = {**self.weights, **now.weights}
+        changed = [name for name in both if self.weights.get(name) != now.weights.get(name)]
+        if changed:
+            yield f"the weights ({changed[0]}{f' and {len(changed) - 1} more' if changed[1:] else ''})"
+        elif self.model != now.model:
+            yield "the architecture of the model"
+
+
+def compared(metric: Metric) -> str:
+    """What a metric compares: its text without the similarity.
+
+    >>> compared(Metric.read("cosine:gradient/ekfac(damping=0.1)"))
+    'gradient/ekfac(damping=0.1)'
+    """
+    return str(metric).partition(":")[2]
+
+
+def weights(model: Classifier) -> dict[str, str]:
+    """A mark of each weight and buffer, by name."""
+    state = model.module.state_dict().items()
+    return {name: fingerprint(value, 0).hex() for name, value in state if isinstance(value, Tensor)}
+
+
+def row_marks(train: Examples, places: range) -> Tensor:
+    """Eight bytes for each of some rows [b, 8], which differ when its input differs."""
+    found = []
+    for start in range(places.start, places.stop, MARKED):
+        batch = train.take(range(start, min(start + MARKED, places.stop)))
+        found += marks(batch.inputs, [0] * len(batch.labels))
+    return torch.frombuffer(bytearray(b"".join(found)), dtype=torch.uint8).reshape(len(places), -1)
+
+
+def other_rows(before: Mapping[str, Tensor], now: Mapping[str, Tensor], first: int = 0) -> Iterator[str]:
+    """In words which labels and rows differ; the first of them is at the place `first`."""
+    n, m = len(before["labels"]), len(now["labels"])
+    if n != m:
+        yield f"the number of training instances ({n} then, {m} now)"
+        return
+    for name in ("labels", "rows"):
+        places = (before[name] != now[name]).reshape(n, -1).any(dim=1).nonzero().flatten().tolist()
+        if places:
+            yield f"the {name} of the training set ({len(places)} of {n}, the first at {first + places[0]})"
+
+
+def sample_vector(vectors: Vectors) -> Rows:
+    """The vector of one instance, the largest where they differ."""
+    train = vectors.workspace.train
+    return next(vectors.rows(train.selected(train.largest[:1])))[1]
+
+
+def vector_told(relevance: Relevance) -> tuple[str, list[float]]:
+    """A mark of one instance, and a few numbers of its vector, its length among them."""
+    train = relevance.workspace.train
+    one = train.selected(train.largest[:1])
+    row = next(relevance.vectors.rows(one))[1].dense().nan_to_num()
+    mark = f"{one.marks()[0].hex()} {int(one.labels[0])}"
+    return mark, [*sketched(row)[0].tolist(), float(row.norm()), float(row.shape[1])]
+
+
+def told_alike(then: Sequence[float], now: Sequence[float], within: float) -> bool:
+    """Whether these are of one vector, but for rounding."""
+    if len(then) != len(now) or then[-1] != now[-1]:
+        return False
+    return all(abs(a - b) <= ALIKE * within * abs(then[-2]) for a, b in zip(then, now, strict=True))

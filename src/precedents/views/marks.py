@@ -1,0 +1,119 @@
+"""Words of a text by their share of a score: where they stand, how they are marked, what is cut away."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import TypeAlias
+
+from precedents.seen import clipped, visible
+
+STRONGEST = 0.5  # of the colour of a mark, so that letters stay readable on it
+FAINT = 0.08  # of the largest share, below which a word is not marked
+POSITIVE, NEGATIVE = (42, 127, 98), (192, 57, 43)
+SUBWORD = re.compile(r"^(##|Ġ|▁)+")  # how tokenizers say that a piece goes on or begins a word
+
+Marked: TypeAlias = tuple[tuple[str, float], ...]  # pieces of a text, in order, each with its share
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words, or pieces of words, with their shares: in the order of the text, or wherever they occur in it."""
+
+    pieces: tuple[tuple[str, float], ...]
+    ordered: bool
+
+    def marked(self, text: str) -> Marked:
+        """The whole text in pieces; what stands between words has no share.
+
+        >>> Words((("sea", 0.5), ("blue sea", 0.25)), ordered=False).marked("A blue sea")
+        (('A', 0.0), (' ', 0.0), ('blue', 0.125), (' ', 0.0), ('sea', 0.625))
+        """
+        shares = [0.0] * len(text)
+        for start, stop, share in self._in_order(text) if self.ordered else self._everywhere(text):
+            for place in range(start, stop):
+                shares[place] += share if text[place].isalnum() else 0.0
+        runs = groupby(range(len(text)), key=lambda place: (shares[place], text[place].isspace()))
+        return tuple((text[(own := list(run))[0] : own[-1] + 1], share) for (share, _), run in runs)
+
+    def _in_order(self, text: str) -> Iterator[tuple[int, int, float]]:
+        """Where each piece stands, after the one before it; one that is not found is left out."""
+        lower, place = text.lower(), 0
+        for piece, share in self.pieces:
+            word = SUBWORD.sub("", piece).strip().lower()
+            found = lower.find(word, place) if word else -1
+            if found >= 0:
+                place = found + len(word)
+                yield found, place, share
+
+    def _everywhere(self, text: str) -> Iterator[tuple[int, int, float]]:
+        """Where each word or run of words stands; its share falls on all places and words of it evenly."""
+        lower = text.lower()
+        for piece, share in self.pieces:
+            words = [re.escape(word) for word in piece.lower().split()]
+            if words and share:
+                found = list(re.finditer(r"\b" + r"\W+".join(words) + r"\b", lower))
+                for each in found:
+                    yield each.start(), each.end(), share / len(found) / len(words)
+
+    def largest(self, most: int) -> list[tuple[str, float]]:
+        """The words with the largest shares, those of the same word together."""
+        sums: dict[str, float] = {}
+        for piece, share in self.pieces:
+            sums[piece] = sums.get(piece, 0.0) + share
+        kept = ((word, share) for word, share in sums.items() if word.strip() and share)
+        return sorted(kept, key=lambda item: -abs(item[1]))[:most]
+
+
+def excerpt(marked: Marked, width: int) -> str:
+    """What is printed of a text: all of it on one line, or the part with the largest shares."""
+    text = "".join(piece for piece, _ in marked)
+    if len(clipped(text, width + 1)) <= width:
+        return clipped(text, width)
+    start = _best(marked, width - 6)
+    stop = min(len(text), start + width - 6)
+    begin = 0 if start == 0 else text.find(" ", start, stop) + 1 or start
+    end = stop if stop == len(text) else max(text.rfind(" ", begin, stop), begin + 1)
+    return clipped(("... " if begin else "") + text[begin:end] + (" ..." if end < len(text) else ""), width + 2)
+
+
+def _best(marked: Marked, width: int) -> int:
+    """Where a window of this width begins that has the largest shares; the first of equal ones."""
+    places, at = list[tuple[int, float]](), 0
+    for piece, share in marked:
+        if share:
+            places.append((at, abs(share)))
+        at += len(piece)
+    best, found = 0, sum(share for place, share in places if place < width)
+    for first, _ in places:
+        start = max(0, min(first - 12, at - width))
+        total = sum(share for place, share in places if start <= place < start + width)
+        if total > found * (1 + 1e-9):
+            best, found = start, total
+    return best
+
+
+def strength(share: float, largest: float) -> float:
+    """How strong a mark is, from 0 to 1; what is faint has none."""
+    return 0.0 if largest <= 0 or abs(share) < FAINT * largest else abs(share) / largest
+
+
+def as_html(marked: Marked) -> str:
+    """The pieces with their marks, escaped: green for what speaks for the precedent, red for against."""
+    largest = max((abs(share) for _, share in marked), default=0.0)
+    return "".join(_piece(piece, share, strength(share, largest)) for piece, share in marked)
+
+
+def _piece(piece: str, share: float, strong: float) -> str:
+    text = escape(visible(piece))
+    if not strong or not piece.strip():
+        return text
+    red, green, blue = POSITIVE if share > 0 else NEGATIVE
+    shade = f"rgba({red},{green},{blue},{STRONGEST * strong:.2f})"
+    return f"<mark title='{share:+.3g}' style='background:{shade};color:inherit'>{text}</mark>"
+
+
+def joined(pieces: Sequence[tuple[str, float]]) -> str:
+    """Words and their shares in a line of print."""
+    return ", ".join(f"{clipped(word, 24)} {share:+.3f}" for word, share in pieces)

@@ -1,0 +1,112 @@
+"""Rows that are added and removed: the answers of a training set that has, or never had, them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from precedents import Explainer, Index, InputError, StaleError
+from precedents.index import index as index_module
+
+from .worlds import Counting
+
+MEMORY = "100 MB"
+
+
+@pytest.fixture
+def index(world, tmp_path) -> Index:
+    """Of the first two thousand rows."""
+    model, (x, y), _ = world
+    return Index.build(model, (x[:2000], y[:2000]), tmp_path / "index", memory=MEMORY, rows=900)
+
+
+def answers_of_a_pass(world, folder: Path, rows: torch.Tensor) -> None:
+    model, (x, y), cases = world
+    train = x[rows], y[rows]
+    found = Explainer.load(folder, model, train, memory=MEMORY).explain(cases[:4], 10)
+    expected = Explainer(model, train, index=False).explain(cases[:4], 10)
+    assert all(each.startswith("exact") for each in found.completeness)
+    assert found.top.indices.tolist() == expected.top.indices.tolist()
+    torch.testing.assert_close(found.top.scores, expected.top.scores, rtol=1e-12, atol=1e-13)
+
+
+def test_added_rows_are_found_and_the_others_are_not_computed_again(world, index) -> None:
+    _, (x, y), _ = world
+    index.check(1)
+    before = {path.name: path.read_bytes() for path in (index.folder / "shards").iterdir()}
+    Counting.passed = 0
+    index.add((x[2000:2500], y[2000:2500]))
+    assert Counting.passed < 2000
+    after = {path.name: path.read_bytes() for path in (index.folder / "shards").iterdir()}
+    assert len(after) == 4
+    assert {name: after[name] for name in before} == before
+    assert str(index) == "index of gradient: 2,500 rows in 4 shards, complete"
+    answers_of_a_pass(world, index.folder, torch.arange(2500))
+
+
+def test_rows_that_are_removed_are_gone(world, index) -> None:
+    gone = torch.cat([torch.arange(0, 2000, 7), torch.tensor([1, 2, 1999])])
+    index.remove(gone.tolist())
+    kept = [i for i in range(2000) if i not in set(gone.tolist())]
+    assert "removed" in str(index)
+    answers_of_a_pass(world, index.folder, torch.tensor(kept))
+    with pytest.raises(StaleError, match="the number of training instances"):
+        model, (x, y), _ = world
+        Explainer.load(index.folder, model, (x[:2000], y[:2000]), memory=MEMORY)
+
+
+def test_rows_are_removed_and_added_again_and_again(world, index) -> None:
+    model, (x, y), cases = world
+    index.remove([0, 10])
+    index.add((x[2000:2100], y[2000:2100]))
+    index.remove([1997, 1998])  # the last of the old ones, and the first new one
+    index.add((x[2100:2200], y[2100:2200]))
+    gone = {0, 10, 1999, 2000}
+    kept = torch.tensor([i for i in range(2200) if i not in gone])
+    answers_of_a_pass(world, index.folder, kept)
+    assert index.check(cases[:3]).recall == 1.0
+    assert Index.open(index.folder, model, (x[kept], y[kept]), memory=MEMORY).state.removed == 4
+
+
+def test_a_training_set_that_has_grown_extends_its_index(world, index) -> None:
+    model, (x, y), _ = world
+    Index.extend(index.folder, model, (x[:2300], y[:2300]), memory=MEMORY)
+    answers_of_a_pass(world, index.folder, torch.arange(2300))
+    with pytest.raises(InputError, match="none is to be added"):
+        Index.extend(index.folder, model, (x[:2300], y[:2300]), memory=MEMORY)
+
+
+def test_adding_that_breaks_off_goes_on_and_answers_without_meanwhile(world, index, monkeypatch) -> None:
+    _, (x, y), _ = world
+    more = x[2000:2980], y[2000:2980]
+    made = index_module.Workshop.make
+
+    def failing(self, number: int) -> None:
+        if number == 4:
+            raise KeyboardInterrupt
+        made(self, number)
+
+    monkeypatch.setattr(index_module.Workshop, "make", failing)
+    with pytest.raises(KeyboardInterrupt):
+        index.add(more)
+    monkeypatch.undo()
+    answers_of_a_pass(world, index.folder, torch.arange(2000))
+    with pytest.raises(InputError, match="Other rows were to be added"):
+        index.add((x[2000:2010], y[2000:2010]))
+    with pytest.raises(InputError, match="Rows are being added"):
+        index.remove([0])
+    index.add(more)
+    answers_of_a_pass(world, index.folder, torch.arange(2980))
+
+
+@pytest.mark.parametrize(
+    ("places", "said"), [([2000], "from 0 to 1999"), (range(2000), "All instances"), ("x", "a place is 'x'")]
+)
+def test_places_that_are_none_are_refused(places, said, index) -> None:
+    with pytest.raises(InputError, match=said):
+        index.remove(places)
+
+
+def test_new_rows_of_another_shape_are_refused(index) -> None:
+    with pytest.raises(InputError, match="Pass rows of the same shape"):
+        index.add((torch.zeros(3, 1, 9, 9, dtype=torch.double), torch.zeros(3, dtype=torch.long)))
