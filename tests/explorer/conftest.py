@@ -166,7 +166,7 @@ class Client:
         own: dict[str, str | None] = {"Host": self.host, "Cookie": self.cookie, "Connection": "close"}
         if method not in ("GET", "HEAD"):
             own |= {
-                "Provenance": f"http://{self.host}",
+                "Origin": f"http://{self.host}",
                 "X-Precedents": "1",
                 "Content-Type": "application/json",
             }

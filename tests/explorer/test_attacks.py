@@ -140,8 +140,8 @@ def test_two_hosts_are_refused(client) -> None:
     "origin", ["https://evil.example", "null", "http://127.0.0.1", "http://localhost.evil", "file://"]
 )
 def test_a_foreign_origin_is_refused(client, origin) -> None:
-    assert client.ask("/cases", Provenance=origin)[0] == 403
-    assert client.ask("/api/v1/tags", "POST", body(TAG), Provenance=origin)[0] == 403
+    assert client.ask("/cases", Origin=origin)[0] == 403
+    assert client.ask("/api/v1/tags", "POST", body(TAG), Origin=origin)[0] == 403
 
 
 def test_a_cross_site_fetch_is_refused_even_with_the_cookie(client) -> None:
@@ -165,9 +165,9 @@ def test_a_link_with_the_token_works_from_a_page_of_another_site(client) -> None
     [
         {"X_Precedents": None},
         {"X_Precedents": "0"},
-        {"Provenance": None},
+        {"Origin": None},
         {"Content_Type": "application/x-www-form-urlencoded", "X_Precedents": None},
-        {"Content_Type": "text/plain", "X_Precedents": None, "Provenance": None},
+        {"Content_Type": "text/plain", "X_Precedents": None, "Origin": None},
     ],
 )
 def test_a_forged_form_changes_nothing(client, explorer, headers) -> None:
@@ -295,7 +295,7 @@ def test_large_bodies_are_refused_before_they_are_read(client) -> None:
 def test_a_body_in_pieces_without_a_length_is_cut_off(client) -> None:
     head = (
         f"POST /api/v1/tags HTTP/1.1\r\nHost: {client.host}\r\nCookie: {client.cookie}\r\nX-Precedents: 1\r\n"
-        f"Provenance: http://{client.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        f"Origin: http://{client.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     piece = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
     assert parsed(client.raw(head.encode() + 4 * piece, timeout=0.7))[0] == 413

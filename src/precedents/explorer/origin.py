@@ -1,4 +1,4 @@
-"""Provenance: where a model comes from, so that what a page shows can be typed again, in Python or the shell."""
+"""Provenance: where a model comes from, so that what a page shows can be typed again, in Python or a shell."""
 
 import shlex
 from collections.abc import Sequence

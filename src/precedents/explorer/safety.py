@@ -1,8 +1,8 @@
 """Who may ask the server, and how: a program on the same machine, and any page in the same browser, may not.
 
 A request passes in this order: its Host is one of ours with our port (421 otherwise), its target is a plain
-path, its method is known, no other site sent it (Sec-Fetch-Site, Provenance), it has the cookie that the token was
-exchanged for (401), and what changes something has our Provenance and our header (403).
+path, its method is known, no other site sent it (Sec-Fetch-Site, Origin), it has the cookie that the token was
+exchanged for (401), and what changes something has our Origin and our header (403).
 """
 
 import re
@@ -182,7 +182,7 @@ class Door:
     def _changing(asked: Knock) -> None:
         """Our origin, which was compared if it was sent, and our header."""
         if asked.one("origin") is None or asked.one(OURS) != "1":
-            raise Refusal(403, f"Changes need an Provenance and the header {OURS}: 1, which our pages send.")
+            raise Refusal(403, f"Changes need an Origin and the header {OURS}: 1, which our pages send.")
 
 
 def _same(one: str, other: str) -> bool:
