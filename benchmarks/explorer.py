@@ -6,11 +6,19 @@
 import argparse
 import asyncio
 import gc
+import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import requires
 from importlib.resources import files
+from signal import SIGINT
 from statistics import median
+from tempfile import TemporaryDirectory
+from threading import Thread
 from time import monotonic, perf_counter, sleep
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import psutil
 import torch
@@ -25,6 +33,15 @@ from precedents.explorer.projection import components, projected, trust
 CLIENTS = 50
 GOALS = {"page": (60, 150), "JSON": (30, 75), "picture": (20, 60)}  # milliseconds: median, 99th percentile
 TARGETS = {"page": "/cases?list=all", "JSON": "/api/v1/cases?size=24", "picture": "/pictures/train/3.png"}
+
+MAP_PAGE = """<!doctype html><link rel="stylesheet" href="assets/explorer.css"><body data-base="">
+<script type="module" src="assets/map.js"></script><p id="gone" hidden></p><p id="progress"></p>
+<div class="map-page" id="map" data-columns="columns" data-count="COUNT" data-classes='["one"]' data-lines="">
+<div><select id="colour"><option>label</option></select><button id="lasso"></button><button id="view"></button>
+<button id="whole"></button><div class="map-frame"><canvas id="points" tabindex="0"></canvas>
+<div class="tip" hidden></div></div><ul class="legend"></ul><p id="drawing"></p></div>
+<section><small id="count"></small><p id="hint"></p><ol id="chosen"></ol><form id="tag-all"></form></section>
+</div>"""
 
 Line = tuple[str, str, str]  # what, measured, the goal
 
@@ -123,8 +140,6 @@ def asked(args: argparse.Namespace) -> None:
 
 def latencies(explorer, seconds: float, state: str) -> list[Line]:
     """With 50 clients that never pause."""
-    import subprocess
-
     lines = []
     for what, target in TARGETS.items():
         command = [sys.executable, "-m", "benchmarks.explorer", "--ask", "--port", str(explorer.door.port)]
@@ -196,6 +211,121 @@ def projection(n: int) -> list[Line]:
     ]
 
 
+def starts() -> list[Line]:
+    """From the command to its address, and to a page with precedents, where answers are kept already."""
+    with TemporaryDirectory() as folder:
+        words = [sys.executable, "-m", "precedents"]
+        run = f"{folder}/run"
+        train = [
+            *words,
+            "train",
+            "--dataset",
+            "digits",
+            "--model",
+            "logistic_regression",
+            "--epochs",
+            "5",
+            "--quiet",
+        ]
+        subprocess.run([*train, "--out", run], check=True, capture_output=True)  # noqa: S603  this package
+        for _ in range(2):  # the first one answers, the second one reads
+            began = perf_counter()
+            command = [*words, "explore", run, "--no-browser", "--quiet"]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603  this package
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            told = perf_counter() - began
+            page = useful(address)
+            useful_after = perf_counter() - began
+            process.send_signal(SIGINT)
+            process.wait()
+    assert "its precedents are being computed" not in page
+    return [
+        ("start with kept answers, digits: address", f"{told:.1f} s", "3 s"),
+        ("start with kept answers, digits: useful page", f"{useful_after:.1f} s", "5 s"),
+    ]
+
+
+def useful(address: str) -> str:
+    """The first page, once it has precedents."""
+    opener = build_opener(HTTPCookieProcessor())
+    base = address.partition("?")[0]
+    page = opener.open(address).read().decode()
+    while "its first precedent is" not in page:
+        sleep(0.05)
+        page = opener.open(f"{base}cases").read().decode()
+    return page
+
+
+def points(n: int) -> list[Line]:
+    """A map of n points in a browser without a graphics card: its first picture, and one more."""
+    sys.path.insert(0, "tests")
+    import chromium
+    from playwright.sync_api import sync_playwright
+
+    assets = {
+        name: files("precedents").joinpath("explorer", "assets", name).read_text()
+        for name in ("map.js", "explorer.js", "explorer.css")
+    }
+    drawn = torch.Generator().manual_seed(0)
+    zeros = torch.zeros(n, dtype=torch.int16).numpy().tobytes()
+    places = torch.randn(n, 2, generator=drawn).numpy().tobytes()
+    content = places + zeros + zeros + torch.rand(n, generator=drawn).numpy().tobytes() * 2
+    page = MAP_PAGE.replace("COUNT", str(n))
+    bodies = {"/map": (page.encode(), "text/html"), "/columns": (content, "application/octet-stream")}
+    bodies |= {
+        f"/assets/{name}": (text.encode(), "text/css" if name.endswith("css") else "text/javascript")
+        for name, text in assets.items()
+    }
+    with serving(bodies) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium.found(), args=["--headless", *chromium.FLAGS]
+        )
+        opened = browser.new_page(viewport={"width": 1440, "height": 900})
+        opened.set_default_timeout(120_000)
+        began = perf_counter()
+        opened.goto(f"{address}/map")
+        opened.wait_for_selector("#map[data-drawn]")
+        first = perf_counter() - began
+        opened.locator("#points").focus()
+        again = []
+        for _ in range(10):
+            middle = perf_counter()
+            opened.keyboard.press("ArrowLeft")
+            opened.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            again.append(perf_counter() - middle)
+        browser.close()
+    return [
+        (
+            f"{n:,} points drawn, no graphics card",
+            f"first after {first:.1f} s, then {1000 * median(again):.0f} ms",
+            "drawn",
+        )
+    ]
+
+
+@contextmanager
+def serving(bodies: Mapping[str, tuple[bytes, str]]) -> Iterator[str]:
+    """A server of these files alone."""
+
+    class Files(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content, kind = bodies.get(self.path, (b"", "text/plain"))
+            self.send_response(200)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
 def main() -> None:
     """Measures, and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -211,7 +341,12 @@ def main() -> None:
         return
     short = 10 if args.short else 1
     lines = [*sizes(), *packages(), *memory(60_000 // short, 10_000 // short, 5)]
-    lines += [*served(args.seconds / short), *projection(60_000 // short)]
+    lines += [
+        *starts(),
+        *served(args.seconds / short),
+        *points(1_000_000 // short),
+        *projection(60_000 // short),
+    ]
     table = Table("what", "measured", "goal")
     for line in lines:
         table.add_row(*line)

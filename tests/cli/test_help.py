@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
-from cli.conftest import ended, started
 from typer.testing import CliRunner
 
+from cli.conftest import ended, started
 from precedents import __version__
 from precedents.cli._main import COMMANDS, app
 from precedents.registry import Registry

@@ -165,7 +165,11 @@ class Client:
         """Status, head and body; headers are those of our own page unless given, None leaves one out."""
         own: dict[str, str | None] = {"Host": self.host, "Cookie": self.cookie, "Connection": "close"}
         if method not in ("GET", "HEAD"):
-            own |= {"Origin": f"http://{self.host}", "X-Precedents": "1", "Content-Type": "application/json"}
+            own |= {
+                "Origin": f"http://{self.host}",
+                "X-Precedents": "1",
+                "Content-Type": "application/json",
+            }
         if body:
             own["Content-Length"] = str(len(body))
         own |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -3,7 +3,7 @@
 import torch
 
 from precedents.explorer import projection
-from precedents.explorer.projection import Pairs, components, forces, neighbours, pairs_of, projected, trust
+from precedents.explorer.projection import MapPairs, components, forces, neighbours, pairs_of, projected, trust
 
 
 def clusters(n: int = 300, d: int = 12, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -63,7 +63,7 @@ def test_forces_are_the_gradient_of_the_loss() -> None:
 def test_near_pairs_are_no_pairs_with_oneself() -> None:
     points, _ = clusters(60)
     pairs = pairs_of(points, 0)
-    assert isinstance(pairs, Pairs)
+    assert isinstance(pairs, MapPairs)
     assert not (pairs.near == torch.arange(60)[:, None]).any()
     assert pairs.near.shape == (60, 10)
     assert pairs.far.shape == (60, 20)

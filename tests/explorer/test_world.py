@@ -17,7 +17,7 @@ from precedents.errors import InputError
 from precedents.explorer.answers import AllAnswers, order_of
 from precedents.explorer.jobs import JobQueue
 from precedents.explorer.lists import LISTS, SURE
-from precedents.explorer.origin import Origin
+from precedents.explorer.origin import Provenance
 from precedents.explorer.readers import picture_case, row_case, text_case
 from precedents.explorer.rows import cited
 from precedents.explorer.safety import Refusal
@@ -226,6 +226,24 @@ def test_a_metric_without_a_meaning_says_why_and_the_others_are_answered() -> No
         explorer.stop()
 
 
+def test_what_would_take_long_is_asked_for_first(monkeypatch) -> None:
+    monkeypatch.setattr("precedents.explorer.world.LONGEST", 0.0)
+    explorer = filled(pr.explore(*picture_world()))
+    try:
+        client = Client(explorer)
+        assert explorer.world.answers == {}
+        for target in ("/cases", "/cases/3"):
+            assert "Explain them anyway" in client.ask(target)[2]
+        wrong = json.dumps({"metric": "dot_grad"}).encode()
+        assert client.ask("/api/v1/answers", "POST", wrong)[0] == 400
+        assert client.ask("/api/v1/answers", "POST", json.dumps({"metric": "cos_grad"}).encode())[0] == 200
+        filled(explorer)
+        assert explorer.world.answers["cos_grad"].complete
+        assert "Explain them anyway" not in client.ask("/cases/3")[2]
+    finally:
+        explorer.stop()
+
+
 # JSON
 
 
@@ -422,13 +440,13 @@ def test_code_that_is_copied_runs(tmp_path, monkeypatch) -> None:
         "    return torch.nn.Linear(4, 2), (x, y), (x[:5] + 0.1, y[:5])\n"
     )
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    origin = Origin(target="own_model:factory")
+    origin = Provenance(target="own_model:factory")
     scope: dict = {}
     exec(origin.python("cos_grad", "found = explainer.explain(test.selected([3]), k=2)"), scope)
     assert len(scope["found"].precedents()) == 2
     assert origin.command("explain", "--case", "3") == "precedents explain --target own_model:factory --case 3"
-    assert Origin(run="runs/my run").command("audit") == "precedents audit 'runs/my run'"
-    assert Origin().command("audit") == ""
+    assert Provenance(run="runs/my run").command("audit") == "precedents audit 'runs/my run'"
+    assert Provenance().command("audit") == ""
 
 
 def test_an_explorer_says_what_it_needs() -> None:

@@ -66,7 +66,7 @@ def explore(
             from precedents.audit.ledger import MANIFEST
             from precedents.explorer.findings import audited as audit_of
             from precedents.explorer.front_door import CASES
-            from precedents.explorer.origin import Origin
+            from precedents.explorer.origin import Provenance
             from precedents.explorer.running import started
             from precedents.explorer.server import Listener
             from precedents.explorer.world import World
@@ -85,7 +85,7 @@ def explore(
             explainer,
             chosen.test,
             names[1:],
-            Origin(None if run is None else str(run), target),
+            Provenance(None if run is None else str(run), target),
             folder=None if keep is None else keep.absolute(),
             audit=found,
             auditing=partial(audited, chosen.model, chosen.train, cases, **options),

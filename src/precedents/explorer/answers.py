@@ -23,7 +23,7 @@ COLUMNS = ("indices", "scores", "below", "lengths", "own_lengths")
 
 
 @dataclass
-class Engine:
+class Answerer:
     """A metric that answers questions; of a large training set the first leaves codes for the others."""
 
     relevance: Relevance
@@ -133,7 +133,7 @@ def order_of(measures: Measures) -> Tensor:
     return keys.argsort(descending=True, stable=True)
 
 
-def fill(answers: AllAnswers, engine: Engine, test: Examples, measures: Measures, step: Step) -> None:
+def fill(answers: AllAnswers, engine: Answerer, test: Examples, measures: Measures, step: Step) -> None:
     """AllAnswers all cases, some at a time."""
     order, start, m = order_of(measures), 0, len(test)
     while start < m:

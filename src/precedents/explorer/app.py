@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from precedents.explorer import looks
+from precedents.explorer import close_looks, looks
 from precedents.explorer.changes import CHANGES
 from precedents.explorer.findings import attempts, audit, suspects
-from precedents.explorer.guard import Guard, Receive, Scope, Send
-from precedents.explorer.jobs import OVER, Job
+from precedents.explorer.guard import AsgiScope, Gate, Receive, Send
+from precedents.explorer.jobs import OVER, QueuedJob
 from precedents.explorer.looks import Look
 from precedents.explorer.maps import columns, map_look
 from precedents.explorer.query import Query
@@ -26,9 +26,9 @@ from precedents.explorer.world import World
 
 PAGES: Mapping[str, tuple[str, Callable[[World, Query], Look]]] = {  # by path: template and look
     "/cases": ("cases", looks.cases),
-    "/cases/{place}": ("case", looks.case),
+    "/cases/{place}": ("case", close_looks.case),
     "/train": ("trains", trains),
-    "/train/{place}": ("train", looks.train),
+    "/train/{place}": ("train", close_looks.train),
     "/hubs": ("hubs", looks.hubs),
     "/map": ("map", map_look),
     "/suspects": ("suspects", suspects),
@@ -38,8 +38,8 @@ PAGES: Mapping[str, tuple[str, Callable[[World, Query], Look]]] = {  # by path: 
 }
 DATA: Mapping[str, Callable[[World, Query], Look]] = {
     "/run": looks.run,
-    "/cases/{place}/precedents": looks.case_precedents,
-    "/train/{place}/answers": looks.train_answers,
+    "/cases/{place}/precedents": close_looks.case_precedents,
+    "/train/{place}/answers": close_looks.train_answers,
 }
 THREADS = 4  # that make pages
 TICK, BEAT, LONGEST = 0.2, 50, 3000  # seconds of a look at a job; ticks between signs of life; ticks at most
@@ -137,7 +137,7 @@ class Pages:
         content = await self._threaded(audited.to_html)
         return Response(content, 200, NO_STORE | _file("report.html"), HTML)
 
-    def _of(self, request: Request) -> Job:
+    def _of(self, request: Request) -> QueuedJob:
         text = request.path_params["number"]
         job = self.world.jobs.every.get(int(text)) if text.isdecimal() and len(text) < 12 else None
         if job is None:
@@ -151,7 +151,7 @@ class Pages:
         stream = self._told(self._of(request))
         return StreamingResponse(stream, 200, NO_STORE, "text/event-stream")
 
-    async def _told(self, job: Job) -> AsyncIterator[bytes]:
+    async def _told(self, job: QueuedJob) -> AsyncIterator[bytes]:
         """What changes of a job, and a sign of life in between; who leaves does not wait for it any more."""
         job.listeners += 1
         try:
@@ -198,10 +198,10 @@ async def _first(_: Request) -> Response:
     return RedirectResponse("cases", 303, NO_STORE)
 
 
-async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+async def _nothing(scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ARG001
     raise Refusal(404, "There is no such page.")
 
 
-def application(world: World, door: Door) -> Guard:
+def application(world: World, door: Door) -> Gate:
     """All pages behind the guard."""
-    return Guard(Pages(world).router, door)
+    return Gate(Pages(world).router, door)

@@ -19,7 +19,7 @@ from precedents.runtime.strict_json import loads
 MANY = 1000  # instances that are tagged at once
 PICTURES = ("image/png", "image/jpeg", "image/webp")
 
-Change: TypeAlias = Callable[[World, Request], Awaitable[Any]]
+Changing: TypeAlias = Callable[[World, Request], Awaitable[Any]]
 
 
 async def given(request: Request, most: int = limits.JSON) -> dict[str, Any]:
@@ -140,6 +140,16 @@ async def audit(world: World, request: Request) -> Any:  # noqa: ARG001
     return world.jobs.ask("audit", "audit", partial(audited, world), lasting=True).told()
 
 
+async def answers(world: World, request: Request) -> Any:
+    """Explains all cases by a metric that would take long."""
+    name = checked(await given(request), {"metric": (str,)})["metric"]
+    if name not in world.slow:
+        raise Refusal(400, "No metric of this name waits to be asked for.")
+    return world.jobs.ask(
+        ("answers", name), f"precedents by {name}", partial(world.answer, name), lasting=True
+    ).told()
+
+
 async def cancel(world: World, request: Request) -> Any:
     """Ends a job, unless it is one of the explorer's own."""
     text = request.path_params["number"]
@@ -152,12 +162,13 @@ async def cancel(world: World, request: Request) -> Any:
     return job.told()
 
 
-CHANGES: Mapping[tuple[str, str], Change] = {
+CHANGES: Mapping[tuple[str, str], Changing] = {
     ("POST", "/tags"): tag,
     ("DELETE", "/tags"): untag,
     ("DELETE", "/tags/latest"): undo,
     ("POST", "/tags/many"): tag_many,
     ("POST", "/try"): attempt,
     ("POST", "/audit"): audit,
+    ("POST", "/answers"): answers,
     ("DELETE", "/jobs/{number}"): cancel,
 }

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from precedents.criteria._result import Result
 from precedents.explain.jobs.suspects import Suspects
-from precedents.explorer.jobs import Job
-from precedents.explorer.lists import cells
+from precedents.explorer.jobs import OVER, QueuedJob
+from precedents.explorer.lists import cells, failing
 from precedents.explorer.looks import Look
 from precedents.explorer.query import Query
 from precedents.explorer.questions import Tried, single
@@ -20,6 +19,7 @@ from precedents.views.instance import Cell
 from precedents.views.report import scales
 
 SUSPECTS = 60
+AUDITED = "print(pr.audit(explainer.subject.classifier, explainer.subject.train, test))"
 ACCUSERS = 12  # cases that are shown of those that accuse an instance
 
 
@@ -70,47 +70,36 @@ def audit(world: World, query: Query) -> Look:
     query.over()
     command = world.origin.command("audit")
     if world.audit is None:
-        job = next(
-            (j for j in world.jobs.every.values() if j.key == "audit" and j.state in ("waiting", "running")),
-            None,
-        )
+        jobs = world.jobs.every.values()
+        job = next((each.told() for each in jobs if each.key == "audit" and each.state not in OVER), None)
         can = world.auditing is not None
-        return {
-            "known": False,
-            "can": can,
-            "job": None if job is None else job.told(),
-            "python": "",
-            "command": command,
-        }
-    report, there = world.audit.report(command), set(cells(world))
-    outcomes = world.audit.judgement.outcomes
-    failed = {
-        f"{metric}:{criterion}": int((outcome.values < 1).sum())
-        for (metric, criterion), outcome in outcomes.items()
-        if isinstance(outcome, Result) and f"{metric}:{criterion}" in there
-    }
+        return {"known": False, "can": can, "job": job, "python": "", "command": command}
+    report = world.audit.report(command)
+    rows: dict[str, dict[str, Any]] = {}
+    for row in report.rows:
+        rows.setdefault(row.metric, {})[row.criterion] = row
     return {
         "known": True,
         "can": False,
         "job": None,
         "verdict": list(report.verdict),
-        "metrics": list(dict.fromkeys(row.metric for row in report.rows)),
+        "metrics": list(rows),
         "columns": scales(report),
-        "rows": {
-            row.metric: {each.criterion: each for each in report.rows if each.metric == row.metric}
-            for row in report.rows
-        },
-        "failed": failed,
+        "rows": rows,
+        "failed": _failed(world),
         "meaning": dict(report.meaning),
         "facts": dict(report.facts),
-        "python": world.origin.python(
-            world.main, "print(pr.audit(explainer.subject.classifier, explainer.subject.train, test))"
-        ),
+        "python": world.origin.python(world.main, AUDITED),
         "command": command,
     }
 
 
-def audited(world: World, job: Job) -> None:
+def _failed(world: World) -> dict[str, int]:
+    """By cell how many of our cases failed it."""
+    return {cell: int(failing(world, cell).sum()) for cell in cells(world)}
+
+
+def audited(world: World, job: QueuedJob) -> None:
     """Makes the audit; its own lines say how far it is."""
     assert world.auditing is not None
 

@@ -50,7 +50,7 @@ def explore(
             f"explainer is {a_type(explainer)}. Pass one: pr.explore(pr.Explainer(model, train), test)."
         )
     try:
-        from precedents.explorer.origin import Origin
+        from precedents.explorer.origin import Provenance
         from precedents.explorer.running import started
         from precedents.explorer.server import Listener
         from precedents.explorer.world import World
@@ -67,7 +67,7 @@ def explore(
         explainer,
         cases,
         metrics,
-        Origin(),
+        Provenance(),
         folder=None if keep is None else path(keep, "keep"),
         audit=audit,
         auditing=partial(audited, subject.classifier, subject.train, few, **shown),

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from precedents.errors import InputError, NotApplicable, PrecedentsError
-from precedents.explorer.safety import Asked, Door, Headers, Refusal
+from precedents.explorer.safety import Door, Headers, Knock, Refusal
 from precedents.seen import told
 
-Scope: TypeAlias = MutableMapping[str, Any]
+AsgiScope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application: TypeAlias = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 FAILED = "This page failed; the terminal in which the explorer runs says why."
 ENTERED = (
@@ -22,13 +22,13 @@ ENTERED = (
 LEFT = (ConnectionError, asyncio.CancelledError)
 
 
-class Guard:
+class Gate:
     """An ASGI application around another one."""
 
     def __init__(self, pages: Application, door: Door) -> None:
         self.pages, self.door, self.security = pages, door, door.security()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answers a request; what is no request of HTTP has no answer."""
         if scope["type"] == "lifespan":
             await _lived(receive, send)
@@ -37,7 +37,7 @@ class Guard:
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answered(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         begun = False
 
         async def secured(message: Message) -> None:
@@ -48,7 +48,7 @@ class Guard:
             await send(message)
 
         try:
-            asked = Asked.of(scope)
+            asked = Knock.of(scope)
             if self.door.checked(asked):
                 await self._entered(asked, secured)
             else:
@@ -61,7 +61,7 @@ class Guard:
                 raise
             await plain(secured, refusal.status, refusal.text)
 
-    async def _entered(self, asked: Asked, send: Send) -> None:
+    async def _entered(self, asked: Knock, send: Send) -> None:
         """The token is exchanged: a redirect to the first page without it.
 
         After a link of another site browsers send no strict cookie along a redirect; a page of ours goes there.

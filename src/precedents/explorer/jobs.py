@@ -26,13 +26,13 @@ class JobCancelled(Exception):  # noqa: N818  what was wanted
 
 
 @dataclass(eq=False)
-class Job:
+class QueuedJob:
     """One piece of work."""
 
     number: int
     key: Hashable
     title: str
-    work: Callable[["Job"], Any] = field(repr=False)
+    work: Callable[["QueuedJob"], Any] = field(repr=False)
     lasting: bool = False  # whether it goes on when nobody waits for it
     state: str = "waiting"  # running | done | failed | cancelled
     done: int = 0
@@ -77,16 +77,18 @@ class JobQueue:
     """All jobs of an explorer, and the thread that computes them."""
 
     def __init__(self) -> None:
-        self.every: dict[int, Job] = {}
-        self._waiting: deque[Job] = deque()
-        self._running: Job | None = None
+        self.every: dict[int, QueuedJob] = {}
+        self._waiting: deque[QueuedJob] = deque()
+        self._running: QueuedJob | None = None
         self._changed = Condition()
         self._numbers = count(1)
         self._closed = False
         self._thread = Thread(target=self._work, name="precedents explorer", daemon=True)
         self._thread.start()
 
-    def ask(self, key: Hashable, title: str, work: Callable[[Job], Any], *, lasting: bool = False) -> Job:
+    def ask(
+        self, key: Hashable, title: str, work: Callable[[QueuedJob], Any], *, lasting: bool = False
+    ) -> QueuedJob:
         """The job of this key, a new one unless one is at work on it; too many are refused."""
         with self._changed:
             for job in (*self._waiting, *([self._running] if self._running else [])):
@@ -94,14 +96,14 @@ class JobQueue:
                     return job
             if len(self._waiting) >= WAITING:
                 raise Refusal(429, BUSY)
-            job = Job(next(self._numbers), key, title, work, lasting)
+            job = QueuedJob(next(self._numbers), key, title, work, lasting)
             self.every[job.number] = job
             self._waiting.append(job)
             self._forget()
             self._changed.notify_all()
             return job
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: QueuedJob) -> None:
         """Ends a job: at once if it waits, else at its next step."""
         with self._changed:
             job.ending = True
@@ -109,7 +111,7 @@ class JobQueue:
                 self._waiting.remove(job)
                 job.state = "cancelled"
 
-    def left(self, job: Job) -> None:
+    def left(self, job: QueuedJob) -> None:
         """A page that waited for a job is left."""
         job.listeners -= 1
         if job.listeners <= 0 and not job.lasting and job.state not in OVER:
@@ -136,7 +138,7 @@ class JobQueue:
             with self._changed:
                 self._running = None
 
-    def _next(self) -> Job | None:
+    def _next(self) -> QueuedJob | None:
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
@@ -147,7 +149,7 @@ class JobQueue:
             return job
 
 
-def _ended(job: Job) -> None:
+def _ended(job: QueuedJob) -> None:
     """Does the work of a job, however it ends."""
     try:
         job.result = job.work(job)

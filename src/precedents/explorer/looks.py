@@ -1,6 +1,6 @@
 """Looks: what a page shows, as plain values; the same values are its JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -11,17 +11,12 @@ from precedents.criteria._judgement import Inapplicable
 from precedents.criteria._result import Result
 from precedents.explorer.lists import LISTS, SORTS, cells, failing, ordered
 from precedents.explorer.query import Query
-from precedents.explorer.questions import own_precedents, taken_for
-from precedents.explorer.rows import first, instance, precedents, probabilities
-from precedents.explorer.tags import TAGS
+from precedents.explorer.rows import first, instance
 from precedents.explorer.world import World
 
 SIZE, MOST = 24, 100  # rows of a page
-SHOWN = 6  # precedents of a case by a metric
 SQUARE = 20  # classes up to which a confusion matrix is drawn
-TRAIN = "explainer.subject.train"
 COUNTS = "print(explainer.explain(test, k=1).to_frame()['index'].value_counts().head(20))"
-ANSWERED = 24  # cases of a training instance that are shown, right and wrong each
 
 Look = dict[str, Any]
 
@@ -54,7 +49,7 @@ def facts(world: World) -> Look:
 def metric(world: World, name: str) -> Look:
     """What the audit says of a metric, in its heading."""
     known: Look = {"name": name, "failed": [], "verdict": "not audited", "passed": 0, "criteria": 0}
-    known["problem"] = world.failed.get(name, "")
+    known["problem"], known["slow"] = world.failed.get(name, ""), world.slow.get(name)
     audit = world.audit
     if audit is None or name not in audit.metrics:
         return known
@@ -80,21 +75,17 @@ def cases(world: World, query: Query) -> Look:
     size = query.whole("size", 1, MOST, SIZE)
     query.over()
     mask = kind.cases(world)
-    known = mask is not None
     places = torch.zeros(0, dtype=torch.long)
     if mask is not None:
         mask = mask & _searched(world, words) & _labelled(world, label, said)
-        if cell:
-            mask = mask & failing(world, cell)
+        mask = mask & failing(world, cell) if cell else mask
         places = ordered(world, mask.nonzero().flatten(), sort)
-    pages = max(1, ceil(len(places) / size))
-    page = min(page, pages)
-    shown = places[(page - 1) * size : page * size].tolist()
+    page, pages, shown = paged(places, page, size)
     return {
         "list": chosen,
         "title": kind.title,
         "why": kind.why,
-        "known": known,
+        "known": mask is not None,
         "lists": _counts(world),
         "sort": sort,
         "sorts": SORTS,
@@ -112,6 +103,13 @@ def cases(world: World, query: Query) -> Look:
         "python": world.origin.python(world.main, f"print(explainer.explain(test.selected({shown[:5]}), k=5))"),
         "command": world.origin.command("explain", *(w for i in shown[:5] for w in ("--case", str(i)))),
     }
+
+
+def paged(places: Tensor, page: int, size: int) -> tuple[int, int, list[int]]:
+    """The page that there is, how many there are, and what is on it."""
+    pages = max(1, ceil(len(places) / size))
+    page = min(page, pages)
+    return page, pages, places[(page - 1) * size : page * size].tolist()
 
 
 def _has_wrong(world: World) -> bool:
@@ -171,131 +169,6 @@ def confusion(world: World) -> Look | None:
         for i in order
     ]
     return {"square": [], "pairs": listed, "most": 0}
-
-
-def case(world: World, query: Query) -> Look:
-    """One case: its probabilities, and its precedents by every metric."""
-    place = query.place("place", len(world.test), "case")
-    k = query.whole("k", 1, MOST, SHOWN)
-    taken = query.maybe("as", 0, world.subject.classifier.classes - 1)
-    only = query.choice("metric", world.engines, "")
-    query.over()
-    known = instance(world, "case", place)
-    likeliest = probabilities(world, "case", place) if "case" in world.measures else []
-    names = [only] if only else list(world.engines)
-    columns = [
-        metric(world, name) | {"precedents": precedents(world, name, place, k) if likeliest else None}
-        for name in names
-    ]
-    others = _others(known, likeliest)
-    label = "" if taken is None else f", labels=[{taken}]"
-    line = f"print(explainer.explain(test.selected([{place}]), k={k}{label}))"
-    return {
-        "case": known,
-        "probabilities": likeliest,
-        "columns": columns,
-        "k": k,
-        "as": taken,
-        "taken": None if taken is None else taken_for(world, place, taken, k),
-        "others": others,
-        "around": _around(place, len(world.test)),
-        "alternatives": [{"label": each, "name": world.class_name(each)} for each in others],
-        "choices": TAGS,
-        "python": world.origin.python(only or world.main, line),
-        "command": world.origin.command(
-            "explain", "--case", str(place), "--metric", only or world.main, "-k", str(k)
-        ),
-    }
-
-
-def _words(options: Mapping[str, Any]) -> list[str]:
-    """Options of a command."""
-    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
-
-
-def _others(known: Mapping[str, Any], likeliest: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Classes that the case might have been taken for: its label and the runner-up."""
-    wanted = [known["label"], *(each["label"] for each in likeliest[1:2])]
-    return [each for each in dict.fromkeys(wanted) if each != known.get("prediction")]
-
-
-def case_precedents(world: World, query: Query) -> Look:
-    """The precedents of a case alone, by one metric; `as` a class, they are computed."""
-    place = query.place("place", len(world.test), "case")
-    k, name = query.whole("k", 1, MOST, SHOWN), query.choice("metric", world.engines, world.main)
-    taken = query.maybe("as", 0, world.subject.classifier.classes - 1)
-    query.over()
-    if taken is not None:
-        return {"case": place, "as": taken} | taken_for(world, place, taken, k)
-    found = precedents(world, name, place, k) if "case" in world.measures else None
-    return {"case": place, "metric": name, "known": found is not None, "precedents": found}
-
-
-def train_answers(world: World, query: Query) -> Look:
-    """The cases that a training instance answers, alone."""
-    place = query.place("place", len(world.subject.train), "training instance")
-    name = query.choice("metric", world.engines, world.main)
-    query.over()
-    there = world.answers.get(name)
-    known = there is not None and there.complete and "case" in world.measures
-    return {
-        "train": place,
-        "metric": name,
-        "known": known,
-        "answers": answered(world, name, place) if known else None,
-    }
-
-
-def _around(place: int, count: int) -> Look:
-    return {"before": place - 1 if place else None, "after": place + 1 if place + 1 < count else None}
-
-
-def train(world: World, query: Query) -> Look:
-    """One training instance: which cases it answers, right and wrong ones apart."""
-    place = query.place("place", len(world.subject.train), "training instance")
-    name = query.choice("metric", world.engines, world.main)
-    own = query.choice("own", ("1",), "")
-    query.over()
-    answers, measures = world.answers.get(name), world.measures.get("case")
-    known = answers is not None and answers.complete and measures is not None
-    return {
-        "instance": instance(world, "train", place),
-        "probabilities": probabilities(world, "train", place) if "train" in world.measures else [],
-        "metric": name,
-        "metrics": [metric(world, each) for each in world.engines],
-        "known": known,
-        "answers": answered(world, name, place) if known else None,
-        "own": own_precedents(world, place, name, SHOWN) if own else None,
-        "around": _around(place, len(world.subject.train)),
-        "choices": TAGS,
-        "classes": [world.class_name(i) for i in range(world.subject.classifier.classes)],
-        "python": world.origin.python(
-            name, f"print(explainer.explain(explainer.subject.train.selected([{place}]), k=5))"
-        ),
-        "command": "",
-    }
-
-
-def answered(world: World, name: str, place: int) -> Look:
-    """The cases that a training instance answers by a metric."""
-    answers, measures = world.answers[name], world.measures["case"]
-    found, ranks = answers.answered_by(place)
-    wrong = measures.wrong[found]
-    firsts = int((ranks == 0).sum())
-    sides = {}
-    for side, mask in (("wrong", wrong), ("right", ~wrong)):
-        there = zip(found[mask].tolist()[:ANSWERED], ranks[mask].tolist(), strict=False)
-        sides[side] = [instance(world, "case", i) | {"rank": rank + 1} for i, rank in there]
-    return {
-        "count": len(found),
-        "firsts": firsts,
-        "share": firsts / len(world.test),
-        "hub": place in answers.hubs,
-        "k": answers.k,
-        "wrong_count": int(wrong.sum()),
-        "right_count": int((~wrong).sum()),
-        **sides,
-    }
 
 
 def hubs(world: World, query: Query) -> Look:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from precedents.errors import NotApplicable
-from precedents.explorer.jobs import Job
+from precedents.explorer.jobs import QueuedJob
 from precedents.explorer.looks import Look
 from precedents.explorer.projection import components, projected, trust
 from precedents.explorer.query import Query
@@ -54,7 +54,7 @@ def reduced(world: World, name: str) -> Tensor:
     return components(torch.nn.functional.normalize(rows, dim=1), min(COMPONENTS, rows.shape[1]))
 
 
-def drawn(world: World, name: str, job: Job) -> dict[str, Tensor]:
+def drawn(world: World, name: str, job: QueuedJob) -> dict[str, Tensor]:
     """A map, from what is kept or made now; until it is done the first two components are shown."""
     kept = f"map {name}"
     if world.store is not None and kept in world.store:
@@ -83,7 +83,7 @@ def _asked(world: World, name: str) -> dict[str, Any]:
     return {"job": None, "map": found}
 
 
-def _kept(world: World, name: str, job: Job) -> None:
+def _kept(world: World, name: str, job: QueuedJob) -> None:
     world.single.put(("map", name), drawn(world, name, job))
     world.changed()
 

@@ -1,4 +1,4 @@
-"""Origin: where a model comes from, so that what a page shows can be typed again, in Python or the shell."""
+"""Provenance: where a model comes from, so that what a page shows can be typed again, in Python or a shell."""
 
 import shlex
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ explainer = pr.Explainer(model, train, {metric!r})
 
 
 @dataclass(frozen=True)
-class Origin:
+class Provenance:
     """A run folder, a factory of the user's, or an explainer of a script; at most one of the first two."""
 
     run: str | None = None

@@ -5,12 +5,14 @@ dimension reduction tools work", JMLR 22, 2021): three kinds of pairs pull and p
 midway, and far ones, with weights that change in three phases.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from precedents.explorer.measures import Step
 
 NEAR, MIDWAY, FAR = 10, 5, 20  # pairs of a point
 CANDIDATES = 50  # nearest points of which the near pairs are chosen
@@ -24,11 +26,9 @@ BLOCK = 2_048  # points that are compared at once,
 PIECE = 1_024  # and that are moved at once
 TRUSTED, SAMPLE = 15, 500  # neighbours that a map is judged by, and points that it is judged at
 
-Told = Callable[[int, int], None]  # is given how many steps are done, and of how many
-
 
 @dataclass(frozen=True)
-class Pairs:
+class MapPairs:
     """Points [n, pairs of each] that every point is drawn to or pushed from."""
 
     near: Tensor
@@ -91,7 +91,7 @@ def _cells(points: Tensor, rounds: int = 8) -> tuple[Tensor, Tensor]:
     return cell, centres
 
 
-def pairs_of(points: Tensor, seed: int) -> Pairs:
+def pairs_of(points: Tensor, seed: int) -> MapPairs:
     """The pairs of all points."""
     n, drawn = len(points), torch.Generator().manual_seed(seed)
     candidates = neighbours(points, min(CANDIDATES, n - 1))
@@ -104,7 +104,7 @@ def pairs_of(points: Tensor, seed: int) -> Pairs:
         some = torch.randint(n, (n, DRAWN), generator=drawn)
         second = _distances(points, some).argsort(dim=1, stable=True)[:, 1:2]
         midway[:, i : i + 1] = some.gather(1, second)
-    return Pairs(near, midway, torch.randint(n, (n, FAR), generator=drawn))
+    return MapPairs(near, midway, torch.randint(n, (n, FAR), generator=drawn))
 
 
 def _distances(points: Tensor, others: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ def weights(step: int) -> tuple[float, float, float]:
     return (3.0, 3.0, 1.0) if step < PHASES[0] + PHASES[1] else (1.0, 0.0, 1.0)
 
 
-def forces(places: Tensor, pairs: Pairs, given: tuple[float, float, float]) -> Tensor:
+def forces(places: Tensor, pairs: MapPairs, given: tuple[float, float, float]) -> Tensor:
     """The gradient [n, 2] of PaCMAP's loss at these places."""
     n, every = len(places), pairs.every
     sizes = [pairs.near.shape[1], pairs.midway.shape[1], pairs.far.shape[1]]
@@ -144,10 +144,12 @@ def forces(places: Tensor, pairs: Pairs, given: tuple[float, float, float]) -> T
             torch.mul(along, strength, out=pull[rows])
     others = every.flatten()
     back = [torch.bincount(others, pull.flatten(), n) for pull in pulls]
-    return torch.stack([pull.sum(dim=1) - each for pull, each in zip(pulls, back, strict=True)], dim=1).to(places)
+    return torch.stack([pull.sum(dim=1) - each for pull, each in zip(pulls, back, strict=True)], dim=1).to(
+        places
+    )
 
 
-def projected(points: Tensor, seed: int = 0, told: Told = lambda *_: None) -> Tensor:
+def projected(points: Tensor, seed: int = 0, told: Step = lambda *_: None) -> Tensor:
     """The points [n, d] on a plane [n, 2]; `d` components, the most important first."""
     if len(points) <= DRAWN:
         return components(points, 2) if points.shape[1] > 1 else torch.cat([points, 0 * points], dim=1)

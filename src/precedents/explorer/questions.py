@@ -10,7 +10,7 @@ from precedents.data.batch import Batch
 from precedents.data.examples import Examples
 from precedents.explain.explanation import Precedent
 from precedents.explorer.answers import AllAnswers
-from precedents.explorer.jobs import Job
+from precedents.explorer.jobs import QueuedJob
 from precedents.explorer.measures import Measures, measured
 from precedents.explorer.rows import beside, cited, told
 from precedents.explorer.safety import Refusal
@@ -29,7 +29,7 @@ def single(world: World, key: Hashable, title: str, work: Callable[[], Any]) -> 
     return {"known": True, "job": None, "answer": found}
 
 
-def _kept(world: World, key: Hashable, work: Callable[[], Any], job: Job) -> None:
+def _kept(world: World, key: Hashable, work: Callable[[], Any], job: QueuedJob) -> None:
     job.step(0, 1)
     world.single.put(key, work())
     world.changed()
@@ -86,12 +86,12 @@ class Tried:
     precedents: dict[str, list[Precedent]]  # by metric
 
 
-def tried(world: World, x: Any, given: Any) -> Job:
+def tried(world: World, x: Any, given: Any) -> QueuedJob:
     """The job that explains a case of one's own; its result is its number."""
     number = int(world.found.setdefault("tries", 0)) + 1
     world.found["tries"] = number
 
-    def work(job: Job) -> int:
+    def work(job: QueuedJob) -> int:
         cases = world.subject.cases(x)
         job.step(0, len(world.engines))
         found = {}

@@ -34,7 +34,7 @@ class Refusal(Exception):  # noqa: N818  an answer, not a mistake
 
 
 @dataclass(frozen=True)
-class Asked:
+class Knock:
     """What is looked at of a request before anything else."""
 
     method: str
@@ -44,7 +44,7 @@ class Asked:
     headers: Mapping[str, list[str]]  # by name in small letters
 
     @classmethod
-    def of(cls, scope: Mapping[str, object]) -> "Asked":
+    def of(cls, scope: Mapping[str, object]) -> "Knock":
         """From the scope of ASGI, whose raw path is what was sent."""
         found: dict[str, list[str]] = {}
         for name, value in scope["headers"]:  # type: ignore[attr-defined]
@@ -118,7 +118,7 @@ class Door:
             (b"cross-origin-resource-policy", b"same-origin"),
         ]
 
-    def checked(self, asked: Asked) -> bool:
+    def checked(self, asked: Knock) -> bool:
         """Whether the token is to be exchanged for a cookie; whoever may not ask is refused."""
         self._hosted(asked)
         _plain(asked)
@@ -145,7 +145,7 @@ class Door:
         """The door with a proxy in front of it."""
         return replace(self, outside=(*self.outside, origin))
 
-    def _hosted(self, asked: Asked) -> None:
+    def _hosted(self, asked: Knock) -> None:
         try:
             sent = asked.one("host")
         except Refusal:
@@ -158,7 +158,7 @@ class Door:
         if found is None or found[1] not in self.hosts or port != self.port:
             raise Refusal(421, "This host is not served here. Open the address that was printed.")
 
-    def _entering(self, asked: Asked) -> bool:
+    def _entering(self, asked: Knock) -> bool:
         """Whether it is the address with the token; a wrong token is refused."""
         if asked.path != "/" or "token=" not in asked.query or asked.method != "GET":
             return False
@@ -169,7 +169,7 @@ class Door:
             )
         return True
 
-    def _own_site(self, asked: Asked, entering: bool) -> None:
+    def _own_site(self, asked: Knock, entering: bool) -> None:
         """Refuses what another site sent; a link with the right token may stand anywhere."""
         navigates = asked.one("sec-fetch-mode") == "navigate" and entering
         if asked.one("sec-fetch-site") == "cross-site" and not navigates:
@@ -179,7 +179,7 @@ class Door:
             raise Refusal(403, "Another site may not ask this.")
 
     @staticmethod
-    def _changing(asked: Asked) -> None:
+    def _changing(asked: Knock) -> None:
         """Our origin, which was compared if it was sent, and our header."""
         if asked.one("origin") is None or asked.one(OURS) != "1":
             raise Refusal(403, f"Changes need an Origin and the header {OURS}: 1, which our pages send.")
@@ -190,7 +190,7 @@ def _same(one: str, other: str) -> bool:
     return secrets.compare_digest(one.encode(), other.encode())
 
 
-def _plain(asked: Asked) -> None:
+def _plain(asked: Knock) -> None:
     """Refuses targets that no page of ours has: encoded, of another form, or too long."""
     if len(asked.query) > QUERY or len(asked.path) > QUERY:
         raise Refusal(414, "This address is too long.")

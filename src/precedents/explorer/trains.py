@@ -1,12 +1,11 @@
 """The training set as a list: all of it, what the model gets wrong, what is tagged; by loss or by place."""
 
 from collections.abc import Mapping
-from math import ceil
 
 import torch
 
 from precedents.explorer.limits import MOST
-from precedents.explorer.looks import SIZE, Look
+from precedents.explorer.looks import SIZE, Look, paged
 from precedents.explorer.query import Query
 from precedents.explorer.rows import instance
 from precedents.explorer.world import World
@@ -36,9 +35,7 @@ def trains(world: World, query: Query) -> Look:
         places = mask.nonzero().flatten()
         if sort == "loss":
             places = places[measures.losses[places].argsort(descending=True, stable=True)]
-    pages = max(1, ceil(len(places) / size))
-    page = min(page, pages)
-    shown = places[(page - 1) * size : page * size].tolist()
+    page, pages, shown = paged(places, page, size)
     return {
         "list": chosen,
         "lists": WHICH,

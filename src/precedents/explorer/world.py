@@ -19,12 +19,12 @@ from precedents.data.examples import Examples
 from precedents.data.ids import shown_id
 from precedents.errors import PrecedentsError
 from precedents.explain.explainer import Explainer
-from precedents.explorer.answers import AllAnswers, Engine, fill
+from precedents.explorer.answers import AllAnswers, Answerer, fill
 from precedents.explorer.cache import ByteCache, Recent
 from precedents.explorer.guard import refused
-from precedents.explorer.jobs import Job, JobQueue
+from precedents.explorer.jobs import JobQueue, QueuedJob
 from precedents.explorer.measures import Measures, measured
-from precedents.explorer.origin import Origin
+from precedents.explorer.origin import Provenance
 from precedents.explorer.store import Store
 from precedents.explorer.tags import Tags
 from precedents.metrics.paper import metric as metric_of
@@ -35,6 +35,7 @@ from precedents.views.comparison import spread_of
 from precedents.views.instance import Shown, shown
 
 SETS = ("case", "train")
+LONGEST = 900.0  # seconds that answers by one metric may take without being asked for
 WORDS = 64 * 2**20  # letters of all texts that are kept to be searched
 KINDS: Mapping[Any, str] = {str: "texts", dict: "rows"}
 
@@ -45,8 +46,8 @@ class World:
 
     explainer: Explainer
     test: Examples
-    engines: dict[str, Engine]  # by the name of the metric, the first is the one that pages begin with
-    origin: Origin
+    engines: dict[str, Answerer]  # by the name of the metric, the first is the one that pages begin with
+    origin: Provenance
     jobs: JobQueue = field(default_factory=JobQueue, repr=False)
     folder: Path | None = None  # where work is kept
     audit: Audit | None = None
@@ -56,6 +57,7 @@ class World:
     measures: dict[str, Measures] = field(default_factory=dict)  # of the two sets
     answers: dict[str, AllAnswers] = field(default_factory=dict)  # by metric
     failed: dict[str, str] = field(default_factory=dict)  # by metric why there are no answers
+    slow: dict[str, float] = field(default_factory=dict)  # by metric the seconds that nobody has agreed to
     copies: Mapping[int, int] = field(default_factory=dict)  # by case the first instance that equals it
     texts: Sequence[str] = ()  # of the cases in small letters, to be searched
     spread: Mapping[str, float] = field(default_factory=dict)  # of a table's columns
@@ -71,14 +73,14 @@ class World:
 
     @classmethod
     def of(
-        cls, explainer: Explainer, test: Any, metrics: Sequence[str], origin: Origin, **more: Any
+        cls, explainer: Explainer, test: Any, metrics: Sequence[str], origin: Provenance, **more: Any
     ) -> "World":
         """Of an explainer and a test set, by the explainer's metric and these."""
         workspace = explainer.relevance.workspace
         found = [explainer.relevance, *(Relevance(metric_of(name), workspace) for name in metrics)]
-        engines: dict[str, Engine] = {}
+        engines: dict[str, Answerer] = {}
         for each in found:
-            engines.setdefault(name_of(each.metric), Engine(each))
+            engines.setdefault(name_of(each.metric), Answerer(each))
         world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
         world.name = world.name or explainer.subject.name
         return world
@@ -141,7 +143,7 @@ class World:
             return f"case {place if ids is None else clipped(str(ids[place]))}"
         return f"#{place}" if ids is None else shown_id(ids[place])
 
-    def fill(self, job: Job) -> None:
+    def fill(self, job: QueuedJob) -> None:
         """Measures both sets and answers all cases by all metrics; what is kept is read."""
         self.store = store = Store.open(self.folder, self.subject, self.test)
         self.differing, self.tags = store.differing, Tags.open(self.folder, store.marks)
@@ -149,8 +151,8 @@ class World:
             self.measures[which] = self._measured(which, store, job)
             self.changed()
         self._looked(job)
-        for name, engine in self.engines.items():
-            self._tried(name, engine, store, job)
+        for name in self.engines:
+            self._tried(name, store, job)
 
     def close(self) -> None:
         """Ends its work, and lets others write in its folder."""
@@ -158,16 +160,21 @@ class World:
         if self.store is not None:
             self.store.close()
 
-    def _tried(self, name: str, engine: Engine, store: Store, job: Job) -> None:
+    def answer(self, name: str, job: QueuedJob) -> None:
+        """By one metric, however long it takes."""
+        assert self.store is not None
+        self._tried(name, self.store, job, agreed=True)
+
+    def _tried(self, name: str, store: Store, job: QueuedJob, agreed: bool = False) -> None:
         """One metric that fails says why, and the others go on."""
         try:
-            self._answered(name, engine, store, job)
+            self._answered(name, store, job, agreed)
         except PrecedentsError as error:
             self.answers.pop(name, None)
             self.failed[name] = refused(error).text
             self.changed()
 
-    def _measured(self, which: str, store: Store, job: Job) -> Measures:
+    def _measured(self, which: str, store: Store, job: QueuedJob) -> Measures:
         title = {"case": "predictions of the cases", "train": "predictions of the training set"}[which]
         if which in store:
             return Measures(**store.tensors(which))
@@ -176,7 +183,7 @@ class World:
         store.put(which, found.tensors())
         return found
 
-    def _looked(self, job: Job) -> None:
+    def _looked(self, job: QueuedJob) -> None:
         """Copies, texts and columns, which need no model."""
         job.step(0, 1, "a look at both sets")
         rows: dict[bytes, int] = {}
@@ -197,9 +204,10 @@ class World:
                 return []
         return texts
 
-    def _answered(self, name: str, engine: Engine, store: Store, job: Job) -> None:
+    def _answered(self, name: str, store: Store, job: QueuedJob, agreed: bool) -> None:
         """By one metric."""
         n, classes = len(self.subject.train), self.subject.classifier.classes
+        engine = self.engines[name]
         text = str(engine.relevance.metric)
         if text in store:
             self.answers[name] = AllAnswers.kept(store.tensors(text), classes, n)
@@ -210,6 +218,11 @@ class World:
             self.changed()
             job.step(done, total, f"precedents by {name}")
 
+        if not agreed and (seconds := engine.relevance.estimate(len(self.test)).seconds) > LONGEST:
+            self.slow[name] = seconds
+            self.changed()
+            return
+        self.slow.pop(name, None)
         answers = self.answers[name] = AllAnswers.empty(len(self.test), n, classes)
         job.step(0, len(self.test), f"precedents by {name}")
         fill(answers, engine, self.test, self.measures["case"], step)

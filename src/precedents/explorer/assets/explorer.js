@@ -190,7 +190,7 @@ for (const button of all("[data-start]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
     try {
-      const job = await send(button.dataset.start, "POST", "{}");
+      const job = await send(button.dataset.start, "POST", button.dataset.body ?? "{}");
       button.disabled = true;
       follow(job.job, progress, (done) => {
         if (done.state === "done") location.reload();
