@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates, sparse_text
+from benchmarks import estimates, jobs, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.memory import section
@@ -33,6 +33,7 @@ def page(
     memory: Sequence[Record] = (),
     estimated: Sequence[Record] = (),
     sparse: Sequence[Record] = (),
+    of_jobs: Sequence[Record] = (),
 ) -> Iterator[str]:
     """The lines of the page."""
     compared = main_works(works)
@@ -64,6 +65,8 @@ def page(
         yield from estimates.section(estimated)
     if sparse:
         yield from sparse_text.section(sparse)
+    if of_jobs:
+        yield from jobs.section(of_jobs)
 
 
 def main_works(works: Sequence[Summary]) -> list[Summary]:
@@ -234,7 +237,9 @@ def main() -> None:
     estimated = list({record["key"]: record for record in Records(given.results / "estimates.jsonl")}.values())
     (given.out / "images").mkdir(parents=True, exist_ok=True)
     sparse = list(Records(given.results / "sparse_text.jsonl"))
-    (given.out / "benchmarks.md").write_text("\n".join(page(works, growth, memory, estimated, sparse)) + "\n")
+    of_jobs = list(Records(given.results / "jobs.jsonl"))
+    lines = page(works, growth, memory, estimated, sparse, of_jobs)
+    (given.out / "benchmarks.md").write_text("\n".join(lines) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(main_works(works), titles, NAMES), given.out / "images" / "benchmarks.svg")
     if growth:

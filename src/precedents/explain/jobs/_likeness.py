@@ -18,9 +18,12 @@ from torch.nn.functional import adaptive_avg_pool2d, normalize
 
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
-from precedents.data.inputs import Inputs
-from precedents.explain.jobs._neighbours import Units
+from precedents.data.inputs import Inputs, leaves
+from precedents.explain.jobs._neighbours import WIDEST, Units
 from precedents.explain.jobs._portrayal import Portrayal
+from precedents.gradients.rows import Rows
+from precedents.index.codes import unit
+from precedents.index.sketch import CountSketch
 from precedents.runtime.progress import tracked
 from precedents.runtime.sparse import SparseRows
 
@@ -29,7 +32,8 @@ MOVED = 14  # parts of a side by one of which a picture may be moved against the
 WAVES = 8  # frequencies of a side that describe a picture
 LETTERS = 3  # that are taken together
 BUCKETS = 512  # numbers that describe a text
-READ = 512  # instances that are read at once
+READ = 512  # instances that are read at once, at most,
+NUMBERS = 2**22  # of which they have no more
 PLAIN = re.compile(r"[\W_]+")  # what is neither letter nor digit
 
 Pair = tuple[int, int]
@@ -50,12 +54,14 @@ class Likeness(ABC):
 
     def units(self, examples: Examples, title: str) -> Units:
         """The descriptions of all instances, of length one."""
-        found = torch.zeros(0)
-        for start in tracked(range(0, len(examples), READ), title):
-            batch = examples.take(range(start, min(start + READ, len(examples))))
-            part = normalize(self.described(examples, batch).float(), dim=1)
-            found = part.new_empty(len(examples), part.shape[1]) if not start else found
-            found[start : start + len(part)] = part
+        size = at_once(examples)
+        width = self.described(examples, examples.take(range(1))).shape[1]
+        sketch = CountSketch(width, WIDEST)
+        found = torch.empty(len(examples), sketch.length)
+        for start in tracked(range(0, len(examples), size), title):
+            batch = examples.take(range(start, min(start + size, len(examples))))
+            part = Rows.of(self.described(examples, batch).float())
+            found[start : start + len(batch.labels)] = unit(sketch, part)
         return Units(found)
 
 
@@ -152,6 +158,12 @@ def _flat(inputs: Inputs) -> Tensor:
     return whole.double().cpu().flatten(1)
 
 
+def at_once(examples: Examples) -> int:
+    """How many instances are read at once."""
+    numbers = sum(leaf.numel() for leaf in leaves(examples.first) if isinstance(leaf, Tensor))
+    return max(1, min(READ, NUMBERS // max(1, numbers)))
+
+
 def likeness_of(portrayal: Portrayal) -> Likeness:
     """How the instances of a training set are compared, by what they are."""
     train = portrayal.subject.train
@@ -163,7 +175,7 @@ def likeness_of(portrayal: Portrayal) -> Likeness:
     if isinstance(shown, str) or not numeric:
         return Texts(portrayal)
     total = squares = torch.zeros(1, dtype=torch.double)
-    for batch in train.batches(READ):
+    for batch in train.batches(at_once(train)):
         rows = _flat(batch.inputs)
         total, squares = total + rows.sum(dim=0), squares + rows.square().sum(dim=0)
     mean = total / len(train)
@@ -174,8 +186,9 @@ def likeness_of(portrayal: Portrayal) -> Likeness:
 def compared(likeness: Likeness, sets: tuple[Examples, Examples], pairs: Sequence[Pair]) -> list[float]:
     """How alike the instances of each pair are, a few pairs at a time."""
     found: list[float] = []
-    for start in tracked(range(0, len(pairs), READ), "pairs"):
-        some = pairs[start : start + READ]
+    size = at_once(sets[0])
+    for start in tracked(range(0, len(pairs), size), "pairs"):
+        some = pairs[start : start + size]
         left, right = ([pair[side] for pair in some] for side in (0, 1))
         one, other = (sets[0], sets[0].take(left)), (sets[1], sets[1].take(right))
         found += likeness.alike(one, other).tolist()

@@ -83,7 +83,7 @@ class Jobs(ABC):
         wrong = wrong_cases(given, self.subject.predicted(given).labels)
         if not wrong:
             return own_squares(self.relevance), [[] for _ in range(n)]
-        ranked = self.relevance.ranked(self.subject.cases(given.selected(wrong)), min(ACCUSED, n))
+        ranked = self._ranked(self.subject.cases(given.selected(wrong)), min(ACCUSED, n))
         squares = own_squares(self.relevance) if ranked.lengths is None else ranked.lengths.square()
         return squares, accusers_of(ranked.top, wrong, n)
 
