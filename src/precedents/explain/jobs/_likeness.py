@@ -88,10 +88,10 @@ class Pictures(Likeness):
     def _grey(self, examples: Examples, batch: Batch) -> Tensor:
         """Pictures [b, h, w], no larger than they are compared at."""
         pixels = batch.inputs
-        if self.portrayal.subject.render is not None or not isinstance(pixels, Tensor) or pixels.ndim < 3:
-            pixels = torch.stack([torch.as_tensor(self.portrayal.of(examples, i)) for i in batch.indices])
-            pixels = pixels.movedim(3, 1) if pixels.ndim == 4 else pixels
-        pixels = pixels.float().cpu()
+        if not isinstance(pixels, Tensor) or pixels.ndim < 3:
+            pixels = torch.stack([torch.as_tensor(each) for each in self.portrayal.several(examples, batch)])
+        last = pixels.ndim == 4 and pixels.shape[3] in (1, 3) and pixels.shape[1] not in (1, 3)
+        pixels = (pixels.movedim(3, 1) if last else pixels).float().cpu()
         pixels = pixels.flatten(1, -3).mean(dim=1) if pixels.ndim > 3 else pixels
         height, width = (min(SIDE, side) for side in pixels.shape[1:])
         return pixels if pixels.shape[1:] == (height, width) else adaptive_avg_pool2d(pixels, (height, width))
@@ -129,7 +129,7 @@ class Texts(Likeness):
         return torch.where(torch.tensor(same), torch.ones_like(cosines), cosines.clamp(max=0.999))
 
     def _plain(self, examples: Examples, batch: Batch) -> list[str]:
-        shown = (self.portrayal.of(examples, i) for i in batch.indices)
+        shown = self.portrayal.several(examples, batch)
         return [PLAIN.sub(" ", str(text).casefold()).strip() for text in shown]
 
 
