@@ -10,11 +10,13 @@ from precedents.explain.jobs._portrayal import Portrayal, side_by_side
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.paper import name_of
+from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import descending
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.similarities.cosine import cosine
 from precedents.metrics.similarities.dot import dot
 from precedents.metrics.similarities.l2 import l2
+from precedents.metrics.vectors import SQUARES
 from precedents.views.gallery import Strip
 from precedents.views.instance import scores
 
@@ -101,7 +103,12 @@ class SelfRelevance(Tabled):
 
 def own_squares(relevance: Relevance) -> Tensor:
     """The squared lengths [n] of the training instances under M^-1: the kernel's diagonal, in one pass."""
-    one = relevance.workspace.train.selected([0])
+    workspace, features = relevance.workspace, relevance.metric.features
+    workspace.train.unchanged()
+    known = workspace.cache.get(SQUARES.at(features)) if relevance.metric.preconditioner == identity else None
+    if known is not None:
+        return known  # of a question before
+    one = workspace.train.selected([0])
     relevance.required()
     return torch.cat([kernel.train_sq for kernel in relevance.kernels(one)])
 
