@@ -166,7 +166,7 @@ class Explainer(Jobs):
         ranked = self._ranked(cases, k)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
-        asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
+        offered, asked = train.take(unique.tolist()), cases.take(range(len(cases)))
         precedents, found = mapped(lambda leaf: leaf[places], offered.inputs), offered.labels[places]
         doubts = Doubts.of(ranked)
         doubted = doubts.remarks(self.name, self.relevance.metric.features is gradient)
