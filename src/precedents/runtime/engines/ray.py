@@ -102,7 +102,7 @@ def _connected(address: str, workers: int) -> Iterator[None]:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **local)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"No Ray cluster answers at {address or 'this machine'}: {why(error).rstrip('.')}. Start one, as by "
+            f"No Ray cluster answers at {address or 'this machine'}: {why(error).rstrip('.')}. Start one by "
             "`ray start --head`, and pass its address."
         ) from error
     try:
