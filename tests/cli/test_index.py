@@ -5,7 +5,6 @@ import json
 from cli.conftest import RUN
 from precedents.cli._main import WRONG
 
-
 INDEX = ("--index", "index-of-digits")
 
 

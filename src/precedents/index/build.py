@@ -19,7 +19,7 @@ from precedents.index.basis import BASIS, CodeBasis
 from precedents.index.contents import INDEX, Contents
 from precedents.index.plan import PLAN, ROWS, IndexPlan, threads
 from precedents.index.recall import CODE, LEAST, Recall
-from precedents.index.shards import WORKSHOPS, Made, Workshop, opened, read_plans, shard
+from precedents.index.shards import WORKSHOPS, Maker, Workshop, opened, read_plans, shard
 from precedents.index.suited import refusal
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
@@ -63,7 +63,7 @@ class Building:
     """A folder that becomes an index."""
 
     folder: Path
-    made: Made
+    made: Maker
     memory: int | str | None = None
     rows: int = ROWS  # of a shard, and
     threads: int = field(default_factory=torch.get_num_threads)  # of a process, if it is not planned yet
