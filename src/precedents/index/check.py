@@ -31,7 +31,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Check:
+class IndexCheck:
     """An index beside a full pass over the training set."""
 
     k: int
@@ -78,7 +78,7 @@ class Check:
         )
 
 
-def checked(relevance: Relevance, cases: Examples, k: int) -> Check:
+def checked(relevance: Relevance, cases: Examples, k: int) -> IndexCheck:
     """Answers the cases from the codes of a relevance, one by one, and all of them by a full pass."""
     n = len(relevance.workspace.train)
     k, began = checked_k(k, n), perf_counter()
@@ -92,7 +92,7 @@ def checked(relevance: Relevance, cases: Examples, k: int) -> Check:
         _answered(relevance, cases.selected([i]), TopK(true.top.indices[i : i + 1], true.top.scores[i : i + 1]))
         for i in tracked(range(len(cases)), "cases from the index")
     ]
-    return Check(k, n, answered, seconds)
+    return IndexCheck(k, n, answered, seconds)
 
 
 def _answered(relevance: Relevance, case: Examples, true: TopK) -> Answered:
