@@ -12,6 +12,7 @@ from torch import Tensor
 
 from precedents.data.examples import Examples
 from precedents.explain.cautions import counted, hubs, outlying
+from precedents.explain.explainer import Explainer
 from precedents.explorer.limits import MOST
 from precedents.explorer.measures import Measures, Step
 from precedents.index.recall import Recall
@@ -24,13 +25,19 @@ COLUMNS = ("indices", "scores", "below", "lengths", "own_lengths")
 
 @dataclass
 class Answerer:
-    """A metric that answers questions; of a large training set the first leaves codes for the others."""
+    """A metric that answers questions; of a large training set the first leaves codes for the others.
+
+    An explainer answers by its own metric itself, from its index if it has one.
+    """
 
     relevance: Relevance
+    explainer: Explainer | None = None
     recall: Recall | None = None
 
     def ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant training instances of each case."""
+        if self.explainer is not None:
+            return self.explainer._ranked(cases, k)
         found = None if self.recall is None else self.recall.ranked(cases, k)
         return self.relevance.ranked(cases, k, passing=self._passing) if found is None else found
 

@@ -77,9 +77,8 @@ class World:
     ) -> "World":
         """Of an explainer and a test set, by the explainer's metric and these."""
         workspace = explainer.relevance.workspace
-        found = [explainer.relevance, *(Relevance(metric_of(name), workspace) for name in metrics)]
-        engines: dict[str, Answerer] = {}
-        for each in found:
+        engines = {explainer.name: Answerer(explainer.relevance, explainer)}
+        for each in (Relevance(metric_of(name), workspace) for name in metrics):
             engines.setdefault(name_of(each.metric), Answerer(each))
         world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
         world.name = world.name or explainer.subject.name
