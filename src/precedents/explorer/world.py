@@ -77,7 +77,7 @@ class World:
     ) -> "World":
         """Of an explainer and a test set, by the explainer's metric and these."""
         workspace = explainer.relevance.workspace
-        engines = {explainer.name: Answerer(explainer.relevance, explainer)}
+        engines = {explainer.name: Answerer.of(explainer)}
         for each in (Relevance(metric_of(name), workspace) for name in metrics):
             engines.setdefault(name_of(each.metric), Answerer(each))
         world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
