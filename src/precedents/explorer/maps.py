@@ -78,7 +78,7 @@ def _asked(world: World, name: str) -> dict[str, Any]:
         raise Refusal(503, "Both sets are still being looked at. Try again in a moment.")
     found = world.single.get(key)
     if found is None:
-        job = world.jobs.ask(key, f"map by {MAPS[name][0]}", lambda job: _kept(world, name, job))
+        job = world.jobs.ask(key, f"map by {MAPS[name][0]}", lambda job: _kept(world, name, job), lasting=True)
         return {"job": job.told(), "map": world.single.get(("map first", name))}
     return {"job": None, "map": found}
 
