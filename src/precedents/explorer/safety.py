@@ -25,7 +25,7 @@ COOKIES = 8  # of our name that are looked at
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Refusal(Exception):  # noqa: N818  an answer, not a mistake
     """An answer that is not what was asked for: a status and one sentence."""
 
@@ -170,9 +170,13 @@ class Door:
         return True
 
     def _own_site(self, asked: Knock, entering: bool) -> None:
-        """Refuses what another site sent; a link with the right token may stand anywhere."""
-        navigates = asked.one("sec-fetch-mode") == "navigate" and entering
-        if asked.one("sec-fetch-site") == "cross-site" and not navigates:
+        """Refuses what another site sent, or another port of this one.
+
+        A link with the right token may stand anywhere; other ports, as that of a notebook, may lead here.
+        """
+        site, navigates = asked.one("sec-fetch-site"), asked.one("sec-fetch-mode") == "navigate"
+        foreign = site == "cross-site" and not (navigates and entering)
+        if foreign or (site == "same-site" and not navigates):
             raise Refusal(403, "Another site may not ask this.")
         origin = asked.one("origin")
         if origin is not None and origin not in self.origins:
