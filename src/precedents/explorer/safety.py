@@ -128,9 +128,7 @@ class Door:
         self._own_site(asked, entering)
         if entering:
             return True
-        if not any(
-            secrets.compare_digest(value.encode(), self.secret.encode()) for value in asked.cookies(self.cookie)
-        ):
+        if not any(_same(value, self.secret) for value in asked.cookies(self.cookie)):
             raise Refusal(401, "Open the address that `precedents explore` printed: it has a token in it.")
         if asked.method in CHANGING:
             self._changing(asked)
@@ -163,7 +161,7 @@ class Door:
         if asked.path != "/" or "token=" not in asked.query or asked.method != "GET":
             return False
         sent = parse_qs(asked.query).get("token", [])
-        if len(sent) != 1 or not secrets.compare_digest(sent[0].encode(), self.token.encode()):
+        if len(sent) != 1 or not _same(sent[0], self.token):
             raise Refusal(
                 403, "This token is not the one of this start. Open the address that was printed last."
             )
