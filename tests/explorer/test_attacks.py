@@ -147,6 +147,7 @@ def test_a_foreign_origin_is_refused(client, origin) -> None:
 def test_a_cross_site_fetch_is_refused_even_with_the_cookie(client) -> None:
     assert client.ask("/pictures/train/0.png", Sec_Fetch_Site="cross-site")[0] == 403
     assert client.ask("/cases", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 403
+    assert client.ask("/cases", Sec_Fetch_Site="same-site", Sec_Fetch_Mode="no-cors")[0] == 403
     assert client.ask("/cases", Sec_Fetch_Site="same-origin")[0] == 200
 
 

@@ -14,6 +14,7 @@ from precedents.explorer.origin import Provenance
 from precedents.explorer.running import started
 from precedents.explorer.server import Listener
 from precedents.explorer.world import World
+from precedents.zoo.run import Prepared, Recipe, Run
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,18 @@ def test_wrong_use_is_one_line_and_no_address(words, told, capfd) -> None:
     assert out == ""
     assert told in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_training_again_takes_the_answers_along_and_leaves_the_tags(tmp_path) -> None:
+    prepared = Prepared.of(Recipe("digits", "logistic_regression", epochs=1))
+    run = Run(prepared, prepared.untrained())
+    run.write(tmp_path / "run")
+    folder = tmp_path / "run" / "explorer"
+    folder.mkdir()
+    for name in ("explorer.json", "0000.safetensors", ".lock", "tags-0123abcd.json"):
+        (folder / name).write_text("")
+    run.write(tmp_path / "run")
+    assert [path.name for path in folder.iterdir()] == ["tags-0123abcd.json"]
 
 
 def test_a_port_that_is_taken_is_told() -> None:

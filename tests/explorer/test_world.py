@@ -461,3 +461,18 @@ def test_an_explorer_says_what_it_needs() -> None:
 def test_it_is_told_what_it_is(explorer) -> None:
     assert repr(explorer) == "Explorer(Sequential, 60 cases, running)"
     assert isinstance(explorer.world.folder, Path)
+
+
+def test_an_index_answers_as_a_pass_does(tmp_path) -> None:
+    explainer, test = picture_world()
+    explainer.save(tmp_path / "saved")
+    batch = explainer.subject.train.take(range(160))
+    loaded = pr.Explainer.load(
+        tmp_path / "saved", picture_world()[0].subject.classifier, (batch.inputs, batch.labels)
+    )
+    explorer = filled(pr.explore(loaded, test))
+    try:
+        truth = explainer.explain(explorer.world.test, k=100).top
+        assert torch.equal(explorer.world.answers["cos_grad"].indices.long(), truth.indices)
+    finally:
+        explorer.stop()

@@ -28,6 +28,10 @@ def explore(
         list[str] | None,
         Option(help="Metrics, with commas between.", autocompletion=metric_names, show_default=METRICS),
     ] = None,
+    index: Annotated[
+        Path | None,
+        Option(metavar="FOLDER", help="Answer from an index, which `index build` makes.", show_default=False),
+    ] = None,
     audit: Annotated[
         Path | None,
         Option(help="What `precedents audit --json` printed of this model.", show_default=False),
@@ -78,13 +82,17 @@ def explore(
         place = Listener(host, port, allow_remote, certificate, key)
         found = None if audit is None else _read(audit)
         chosen = subject(run, target, data).told(memory=memory)
-        explainer = Explainer(chosen.model, chosen.train, names[0], audit=found, **chosen.known_to(Explainer))
+        known = chosen.known_to(Explainer) | {"audit": found}
+        if index is None:
+            explainer = Explainer(chosen.model, chosen.train, names[0], **known)
+        else:
+            explainer = Explainer.load(index, chosen.model, chosen.train, **known)
         cases = chosen.test.selected(range(min(CASES, len(chosen.test))))
         options = chosen.told(keep=None if run is None else run.absolute() / kept_folder(CASES)).options
         world = World.of(
             explainer,
             chosen.test,
-            names[1:],
+            names if index is not None and metrics is not None else names[1:],
             Provenance(None if run is None else str(run), target),
             folder=None if keep is None else keep.absolute(),
             audit=found,

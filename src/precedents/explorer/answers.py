@@ -3,7 +3,8 @@
 They are made a few cases at a time, the wrong predictions first, so that a page can show what is there already.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from precedents.data.examples import Examples
 from precedents.explain.cautions import counted, hubs, outlying
+from precedents.explain.explainer import Explainer
 from precedents.explorer.limits import MOST
 from precedents.explorer.measures import Measures, Step
 from precedents.index.recall import Recall
@@ -24,15 +26,25 @@ COLUMNS = ("indices", "scores", "below", "lengths", "own_lengths")
 
 @dataclass
 class Answerer:
-    """A metric that answers questions; of a large training set the first leaves codes for the others."""
+    """A metric that answers questions; of a large training set the first leaves codes for the others.
+
+    Of an explainer that was loaded they are there already, and its folder is looked at around a question.
+    """
 
     relevance: Relevance
     recall: Recall | None = None
+    reading: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @classmethod
+    def of(cls, explainer: Explainer) -> "Answerer":
+        """By the metric of an explainer."""
+        return cls(explainer.relevance, explainer._recall, explainer._reading)
 
     def ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant training instances of each case."""
-        found = None if self.recall is None else self.recall.ranked(cases, k)
-        return self.relevance.ranked(cases, k, passing=self._passing) if found is None else found
+        with self.reading():
+            found = None if self.recall is None else self.recall.ranked(cases, k)
+            return self.relevance.ranked(cases, k, passing=self._passing) if found is None else found
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         self.recall = Recall(self.relevance)

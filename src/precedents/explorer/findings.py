@@ -33,7 +33,7 @@ def suspects(world: World, query: Query) -> Look:
     def work() -> Suspects:
         return world.explainer.suspects(k, world.test)
 
-    found = single(world, ("suspects",), "labels that may be wrong", work)
+    found = single(world, ("suspects",), "labels that may be wrong", work, lasting=True)
     listed = [_suspect(world, row) for row in found["answer"].rows()] if found["known"] else []
     return {
         "known": found["known"],

@@ -28,6 +28,8 @@ MAPS: Mapping[str, tuple[str, Features]] = {
 }
 LENGTH = 512  # of a sketched vector
 COMPONENTS = 50
+LARGEST = 100_000  # points that are moved; of more, the first two components are the map
+FLOAT32 = 4  # bytes
 LINES = 10  # precedents that a case has lines to
 
 
@@ -49,7 +51,8 @@ def reduced(world: World, name: str) -> Tensor:
     features = features_of(world, name)
     assert features is not None
     vectors = Vectors.of(world.explainer.relevance.workspace, features)
-    sketch = CountSketch(vectors.width, LENGTH)
+    room = world.subject.classifier.budget.bytes // (4 * FLOAT32 * len(vectors))
+    sketch = CountSketch(vectors.width, max(COMPONENTS, min(LENGTH, room)))
     rows = torch.cat([sketch.of(block).float() for _, block in vectors.blocks()])
     return components(torch.nn.functional.normalize(rows, dim=1), min(COMPONENTS, rows.shape[1]))
 
@@ -64,7 +67,9 @@ def drawn(world: World, name: str, job: QueuedJob) -> dict[str, Tensor]:
     two = points[:, :2] if points.shape[1] > 1 else torch.cat([points, 0 * points], dim=1)
     world.single.put(("map first", name), {"places": two.contiguous()})
     world.changed()
-    places = projected(points, 0, lambda done, total: job.step(done, total, f"map by {MAPS[name][0]}"))
+    places = two.contiguous()
+    if len(points) <= LARGEST:
+        places = projected(points, 0, lambda done, total: job.step(done, total, f"map by {MAPS[name][0]}"))
     found = {"places": places, "trust": torch.tensor([trust(points, places)])}
     if world.store is not None:
         world.store.put(kept, found)
@@ -78,7 +83,7 @@ def _asked(world: World, name: str) -> dict[str, Any]:
         raise Refusal(503, "Both sets are still being looked at. Try again in a moment.")
     found = world.single.get(key)
     if found is None:
-        job = world.jobs.ask(key, f"map by {MAPS[name][0]}", lambda job: _kept(world, name, job))
+        job = world.jobs.ask(key, f"map by {MAPS[name][0]}", lambda job: _kept(world, name, job), lasting=True)
         return {"job": job.told(), "map": world.single.get(("map first", name))}
     return {"job": None, "map": found}
 

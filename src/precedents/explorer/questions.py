@@ -20,11 +20,13 @@ from precedents.views.instance import Shown, shown
 SHOWN = 8  # precedents of a case of one's own, by a metric
 
 
-def single(world: World, key: Hashable, title: str, work: Callable[[], Any]) -> dict[str, Any]:
-    """The answer to a question if it is known, else the job that will know it."""
+def single(
+    world: World, key: Hashable, title: str, work: Callable[[], Any], lasting: bool = False
+) -> dict[str, Any]:
+    """The answer to a question if it is known, else the job that will know it, `lasting` if nobody waits."""
     found = world.single.get(key)
     if found is None:
-        job = world.jobs.ask(key, title, lambda job: _kept(world, key, work, job))
+        job = world.jobs.ask(key, title, lambda job: _kept(world, key, work, job), lasting=lasting)
         return {"known": False, "job": job.told(), "answer": None}
     return {"known": True, "job": None, "answer": found}
 

@@ -25,7 +25,7 @@ COOKIES = 8  # of our name that are looked at
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Refusal(Exception):  # noqa: N818  an answer, not a mistake
     """An answer that is not what was asked for: a status and one sentence."""
 
@@ -128,9 +128,7 @@ class Door:
         self._own_site(asked, entering)
         if entering:
             return True
-        if not any(
-            secrets.compare_digest(value.encode(), self.secret.encode()) for value in asked.cookies(self.cookie)
-        ):
+        if not any(_same(value, self.secret) for value in asked.cookies(self.cookie)):
             raise Refusal(401, "Open the address that `precedents explore` printed: it has a token in it.")
         if asked.method in CHANGING:
             self._changing(asked)
@@ -163,16 +161,20 @@ class Door:
         if asked.path != "/" or "token=" not in asked.query or asked.method != "GET":
             return False
         sent = parse_qs(asked.query).get("token", [])
-        if len(sent) != 1 or not secrets.compare_digest(sent[0].encode(), self.token.encode()):
+        if len(sent) != 1 or not _same(sent[0], self.token):
             raise Refusal(
                 403, "This token is not the one of this start. Open the address that was printed last."
             )
         return True
 
     def _own_site(self, asked: Knock, entering: bool) -> None:
-        """Refuses what another site sent; a link with the right token may stand anywhere."""
-        navigates = asked.one("sec-fetch-mode") == "navigate" and entering
-        if asked.one("sec-fetch-site") == "cross-site" and not navigates:
+        """Refuses what another site sent, or another port of this one.
+
+        A link with the right token may stand anywhere; other ports, as that of a notebook, may lead here.
+        """
+        site, navigates = asked.one("sec-fetch-site"), asked.one("sec-fetch-mode") == "navigate"
+        foreign = site == "cross-site" and not (navigates and entering)
+        if foreign or (site == "same-site" and not navigates):
             raise Refusal(403, "Another site may not ask this.")
         origin = asked.one("origin")
         if origin is not None and origin not in self.origins:

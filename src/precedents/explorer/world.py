@@ -11,7 +11,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any
 
-import torch
+import numpy as np
 
 from precedents.adapters._subject import Subject
 from precedents.audit.audit import Audit
@@ -77,9 +77,8 @@ class World:
     ) -> "World":
         """Of an explainer and a test set, by the explainer's metric and these."""
         workspace = explainer.relevance.workspace
-        found = [explainer.relevance, *(Relevance(metric_of(name), workspace) for name in metrics)]
-        engines: dict[str, Answerer] = {}
-        for each in found:
+        engines = {explainer.name: Answerer.of(explainer)}
+        for each in (Relevance(metric_of(name), workspace) for name in metrics):
             engines.setdefault(name_of(each.metric), Answerer(each))
         world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
         world.name = world.name or explainer.subject.name
@@ -186,10 +185,7 @@ class World:
     def _looked(self, job: QueuedJob) -> None:
         """Copies, texts and columns, which need no model."""
         job.step(0, 1, "a look at both sets")
-        rows: dict[bytes, int] = {}
-        for place, mark in enumerate(self.subject.train.marks()):
-            rows.setdefault(mark, place)
-        self.copies = {i: rows[mark] for i, mark in enumerate(self.test.marks()) if mark in rows}
+        self.copies = copies_of(self.subject.train, self.test)
         self.spread = spread_of(self.subject.train, self.subject.render)
         if self.kind == "texts":
             self.texts = self._texts()
@@ -230,6 +226,10 @@ class World:
         self.changed()
 
 
-def one_thread() -> None:
-    """Leaves a core to the pages while one is computing, where there are several."""
-    torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+def copies_of(train: Examples, test: Examples) -> dict[int, int]:
+    """By case the first training instance that has the same input."""
+    own, asked = (np.frombuffer(b"".join(each.marks()), dtype=np.int64) for each in (train, test))
+    order = own.argsort(kind="stable")
+    places = np.searchsorted(own[order], asked).clip(max=len(own) - 1)
+    same = own[order[places]] == asked
+    return {int(i): int(order[places[i]]) for i in same.nonzero()[0]}

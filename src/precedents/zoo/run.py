@@ -3,6 +3,7 @@
 run.json             format, recipe, classes, vocabulary, split, metrics of training, fingerprints, a checksum
 weights.safetensors  the state of the model
 audit-*/             what `precedents audit` has finished
+explorer/            what `precedents explore` has computed, and a person's tags
 """
 
 import json
@@ -38,6 +39,7 @@ from precedents.zoo.train import EVALUATED, SIZE, Schedule, trained
 FORMAT, OLDER = 2, 1
 MANIFEST, WEIGHTS = "run.json", "weights.safetensors"
 AUDIT, OWN = re.compile("audit-[0-9a-f]{8}"), (".json", ".jsonl", ".safetensors")  # of a kept audit
+EXPLORED = re.compile(r"explorer/(explorer\.json|\.lock|\d{4,}\.safetensors)")  # all but tags
 WITHIN = 1e-3  # of the largest logit, within which a model does the same on another machine
 
 
@@ -215,6 +217,8 @@ def _is_own(path: Path) -> bool:
     """Whether a file in a run's folder is of the run or of an audit that a command kept there."""
     if len(path.parts) == 1:
         return path.name in (MANIFEST, WEIGHTS)
+    if EXPLORED.fullmatch(path.as_posix()):
+        return True
     return AUDIT.fullmatch(path.parts[0]) is not None and (path.suffix in OWN or path.name == LOCK)
 
 
