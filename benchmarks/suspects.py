@@ -168,7 +168,8 @@ def main() -> None:
             console.print(f"{place}/{len(every)} {key}: {ours:.3f}, loss {loss:.3f}, {found['seconds']:.0f} s")
     if given.page:
         order = list(WORLDS)
-        written(PAGE, sorted(records, key=lambda r: (order.index(r["world"]), FITS.index(r["fit"]))))
+        once = {record["key"]: record for record in records}.values()
+        written(PAGE, sorted(once, key=lambda r: (order.index(r["world"]), FITS.index(r["fit"]))))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def test_it_prints_a_heading_and_rows(found) -> None:
 def test_a_frame_has_the_rows_and_names_training_instances(found) -> None:
     frame = found.to_frame()
     assert len(frame) == len(found.rows())
-    if not isinstance(found, pr.Comparison):
+    if not isinstance(found, pr.ExplainerComparison):
         assert frame["index"].between(0, 599).all()
         assert (frame["id"] == "=id" + frame["index"].astype(str)).all()
 

@@ -36,7 +36,7 @@ READ = 512  # instances that are read at once, at most,
 NUMBERS = 2**22  # of which they have no more
 PLAIN = re.compile(r"[\W_]+")  # what is neither letter nor digit
 
-Pair = tuple[int, int]
+IndexPair = tuple[int, int]
 
 
 class Likeness(ABC):
@@ -66,7 +66,7 @@ class Likeness(ABC):
 
 
 @dataclass(frozen=True)
-class Pictures(Likeness):
+class PictureLikeness(Likeness):
     """Grey pictures of at most 32 pixels a side."""
 
     portrayal: Portrayal
@@ -107,7 +107,7 @@ def _correlated(left: Tensor, right: Tensor, down: int, across: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Texts(Likeness):
+class TextLikeness(Likeness):
     """Texts as a person reads them."""
 
     portrayal: Portrayal
@@ -134,7 +134,7 @@ class Texts(Likeness):
 
 
 @dataclass(frozen=True, eq=False)
-class TableRows(Likeness):
+class RowLikeness(Likeness):
     """Rows of numbers."""
 
     mean: Tensor
@@ -171,19 +171,19 @@ def likeness_of(portrayal: Portrayal) -> Likeness:
     numeric = isinstance(first, Tensor) and first.is_floating_point()
     shown = portrayal.seen(0)
     if not isinstance(shown, (str, Mapping)):
-        return Pictures(portrayal)
+        return PictureLikeness(portrayal)
     if isinstance(shown, str) or not numeric:
-        return Texts(portrayal)
+        return TextLikeness(portrayal)
     total = squares = torch.zeros(1, dtype=torch.double)
     for batch in train.batches(at_once(train)):
         rows = _flat(batch.inputs)
         total, squares = total + rows.sum(dim=0), squares + rows.square().sum(dim=0)
     mean = total / len(train)
     deviation = (squares / len(train) - mean.square()).clamp(min=0).sqrt()
-    return TableRows(mean, torch.where(deviation > 1e-9 * (1 + mean.abs()), deviation, 1.0))
+    return RowLikeness(mean, torch.where(deviation > 1e-9 * (1 + mean.abs()), deviation, 1.0))
 
 
-def compared(likeness: Likeness, sets: tuple[Examples, Examples], pairs: Sequence[Pair]) -> list[float]:
+def compared(likeness: Likeness, sets: tuple[Examples, Examples], pairs: Sequence[IndexPair]) -> list[float]:
     """How alike the instances of each pair are, a few pairs at a time."""
     found: list[float] = []
     size = at_once(sets[0])

@@ -92,14 +92,24 @@ def _best(scores: Tensor, k: int) -> TopK:
     """The k largest of each row, which need not be sorted as a whole; ties to the smaller index."""
     if not k:
         return TopK(torch.zeros(len(scores), 0, dtype=torch.long), scores[:, :0])
-    last = scores.topk(k, dim=1).values[:, -1:]
-    above = (scores > last).sum(dim=1, keepdim=True)
-    tied = scores == last
-    kept = (scores > last) | (tied & (tied.cumsum(dim=1) <= k - above))
-    indices = kept.nonzero()[:, 1].reshape(len(scores), k)
+    values, found = scores.topk(min(k + 1, scores.shape[1]), dim=1)
+    tied = (
+        (values[:, k - 1] == values[:, -1]).nonzero().flatten() if values.shape[1] > k else values[:0, 0].long()
+    )
+    indices = found[:, :k].clone()
+    if len(tied):
+        indices[tied] = _first_of_equals(scores[tied], values[tied, k - 1 : k], k)
+    indices = indices.sort(dim=1).values
     own = scores.gather(1, indices)
     order = own.argsort(dim=1, descending=True, stable=True)
     return TopK(indices.gather(1, order), own.gather(1, order))
+
+
+def _first_of_equals(scores: Tensor, last: Tensor, k: int) -> Tensor:
+    """The places [m, k] of what is above the last, and of the first ones that equal it."""
+    above, equal = scores > last, scores == last
+    kept = above | (equal & (equal.cumsum(dim=1) <= k - above.sum(dim=1, keepdim=True)))
+    return kept.nonzero()[:, 1].reshape(len(scores), k)
 
 
 def votes(top: TopK, labels: Tensor, classes: int) -> Tensor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from precedents.data.examples import Examples
-from precedents.explain.jobs._likeness import Likeness, Pair, compared, likeness_of
+from precedents.explain.jobs._likeness import IndexPair, Likeness, compared, likeness_of
 from precedents.explain.jobs._neighbours import Units, nearest
 from precedents.explain.jobs._portrayal import Portrayal, tag
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
@@ -186,7 +186,7 @@ def _found(
         yield Duplicate(i, j, where, is_exact, value, conflict)
 
 
-def _exact(train: Examples, others: Examples) -> dict[Pair, None]:
+def _exact(train: Examples, others: Examples) -> dict[IndexPair, None]:
     """Pairs that the model is fed the same: the first of equal instances with each later one."""
     first: dict[bytes, int] = {}
     marks = train.marks()
@@ -197,17 +197,17 @@ def _exact(train: Examples, others: Examples) -> dict[Pair, None]:
     return {(first[mark], j): None for j, mark in enumerate(others.marks()) if mark in first}
 
 
-def _families(exact: dict[Pair, None]) -> dict[int, int]:
+def _families(exact: dict[IndexPair, None]) -> dict[int, int]:
     """For each copy the first of its like: pairs of copies are known already."""
     return {j: i for i, j in exact}
 
 
-def _candidates(own: Units, others: Units) -> list[Pair]:
+def _candidates(own: Units, others: Units) -> list[IndexPair]:
     """Pairs that are described alike, each once, the smaller index first within the training set."""
     same = others is own
     top = nearest(others, own, CANDIDATES, "pairs", same)
     kept = (top.scores >= DESCRIBED).nonzero().tolist()
-    found = dict[Pair, None]()
+    found = dict[IndexPair, None]()
     for j, place in kept:
         i = int(top.indices[j, place])
         found[(min(i, j), max(i, j)) if same else (i, j)] = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -46,7 +47,7 @@ class SelfRelevance(Tabled):
     instead: str  # and which one to ask then
     portrayal: Portrayal = field(repr=False)
 
-    @property
+    @cached_property
     def order(self) -> list[int]:
         """The training instances, the largest first; ties to the smaller index, and NaN last."""
         values = self.scores if self.same is None or self.lengths is None else self.lengths

@@ -13,6 +13,7 @@ was chosen, and how it compares with the loss alone, is measured: benchmarks/sus
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -45,13 +46,13 @@ class Evidence:
     neighbours: TopK  # [n, 25]
     accusers: Sequence[Sequence[int]] = ()  # for each instance the wrongly predicted cases it is a precedent of
 
-    @property
+    @cached_property
     def doubt(self) -> Tensor:
         """How much speaks against each label [n]."""
         both = (self.chances + self.shares).gather(1, self.labels[:, None])[:, 0]
         return 2 - both + WEIGHT * self.loss.nan_to_num(nan=CAPPED).clamp(max=CAPPED)
 
-    @property
+    @cached_property
     def better(self) -> Tensor:
         """The label [n] that the model and the neighbours say together, which may be the one that is there."""
         return (self.chances + self.shares).argmax(dim=1)
