@@ -19,7 +19,7 @@ from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.seen import clipped, escaped, visible
+from precedents.seen import boxed, clipped, escaped, visible
 from precedents.views.instance import Shown
 
 if TYPE_CHECKING:
@@ -180,6 +180,11 @@ class Audit:
         console = Console(file=StringIO(), width=100, no_color=True)
         console.print(self)
         return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the table, and the recommendation in words."""
+        told = [*self.judgement.reasons, *self.recommendation.sentences, *self.cautions]
+        return self.judgement._repr_html_() + boxed("\n".join(told))
 
     def to_dict(self) -> dict[str, Any]:
         """What was found as plain values, for JSON; nothing in them depends on time."""

@@ -87,8 +87,8 @@ class Explainer:
     >>> _ = model.load_state_dict({"weight": weight})
     >>> print(Explainer(model, (x, y)).explain(x[2] + x[0] / 2, k=2))
     predicted 0, because of
-      #2  0  +0.894  above 75.0%
-      #0  0  +0.447  above 50.0%
+      #2  0  +0.894  above 75%
+      #0  0  +0.447  above 50%
     """
 
     @door
@@ -156,12 +156,14 @@ class Explainer:
         return self.subject.render
 
     @door
-    def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
+    def explain(self, x: Any, k: int = 5, *, labels: Any = None, truth: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
         The label of a case is the model's own prediction unless `labels` says otherwise: numbers, or names.
+        `truth` are the true labels, which are shown where they are others, and exported.
         """
         cases = self.subject.cases(x, labels)
+        true = None if truth is None else self.subject.cases(x, truth).labels
         with self._reading():
             ranked = None if self._recall is None else self._recall.ranked(cases, k)
             if ranked is None:
@@ -194,6 +196,8 @@ class Explainer:
             remarks=self._remarks(x, asked.inputs, doubted),
             **_called(cases, train, indices),
             completeness=ranked.completeness,
+            truth=true,
+            count=ranked.count,
             **self._known(),
         )
 
@@ -208,6 +212,7 @@ class Explainer:
         spread = partial(spread_of, subject.train, subject.render)
         return {
             "metric": self.name,
+            "sharing": self._sharing,
             "warnings": self._warnings(),
             "classes": subject.classes,
             "render": subject.render,
