@@ -203,17 +203,17 @@ class Audit:
 
         return read(text)
 
-    def report(self, command: str = "") -> "Report":
-        """What the report page shows; `command` is what reproduces it."""
+    def report(self, command: str = "", name: str = "") -> "Report":
+        """What the report page shows; `command` is what reproduces it, `name` its model's name."""
         from precedents.audit.report import report
 
-        return report(self, command)
+        return report(self, command, name)
 
-    def to_html(self, command: str = "") -> str:
-        """The report as one self-contained page; `command` is what reproduces it."""
+    def to_html(self, command: str = "", name: str = "") -> str:
+        """The report as one self-contained page; `command` is what reproduces it, `name` its model's name."""
         from precedents.views.report import html
 
-        return html(self.report(command))
+        return html(self.report(command, name))
 
     def _known(self, metric: str) -> str:
         name = metric if metric in self.profiles else name_of(metric_of(metric))
