@@ -48,18 +48,33 @@ every = pytest.mark.parametrize("name", NAMES)
 apart = pytest.mark.parametrize("name", APART)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def clusters() -> Iterator[None]:
-    """A cluster of Ray and one of Dask, of one worker each, for all tests of this file."""
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[None]:
+    """A cluster of Ray of one worker, for all tests of this file."""
     import ray
-    from distributed import Client, LocalCluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def dask_cluster() -> Iterator[None]:
+    """A cluster of Dask of one worker."""
+    from distributed import Client, LocalCluster
+
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with LocalCluster(**options) as cluster, Client(cluster):
         yield
-    ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def clusters(request) -> None:
+    """The cluster that an engine is tried on, which is started by the first test that needs it."""
+    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
+    if name in ("ray", "dask"):
+        request.getfixturevalue(f"{name}_cluster")
 
 
 def engine(name: str, workers: int = 2):
