@@ -25,7 +25,7 @@ from benchmarks.peak import megabytes
 from benchmarks.process import run_module
 from benchmarks.records import Record, Records, now
 from precedents import Explainer, Index
-from precedents.index.check import Check
+from precedents.index.check import IndexCheck
 
 Given = tuple[nn.Module, tuple[Tensor, Tensor], Tensor, str]  # a model, its training set, cases, a metric
 BATCH = 128  # of plain passes, and of training
@@ -176,7 +176,7 @@ def asked(loaded: Explainer, cases: Tensor) -> Record:
     return {"question": median(seconds), "pass": perf_counter() - began}
 
 
-def summary(check: Check) -> Record:
+def summary(check: IndexCheck) -> Record:
     """What a check found."""
     again = sorted(each.computed for each in check.answered)
     return {

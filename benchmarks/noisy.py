@@ -23,6 +23,10 @@ from precedents.zoo.train import Schedule, trained
 
 SHARES = (0.02, 0.05, 0.2)  # of labels that are made wrong
 KINDS = ("uniform", "by class")  # any other class is as likely; or class c is taken for c + 1 alone
+CASES = 500  # that were not trained on
+FOLDS = 3
+KNOWN: dict[str, Tensor] = {}  # what models of folds say, which is the same for all fits
+WORDS = 2500  # that TREC has no more of
 FITS = ("short", "long")  # until it predicts well, or until it has learnt the wrong labels by heart
 
 
@@ -32,7 +36,7 @@ class World:
 
     name: str
     title: str
-    data: Callable[[int, Path | None], tuple[Examples, int]]  # (seed, folder) -> training set, classes
+    data: Callable[[int, Path | None], tuple[Any, Any, int]]  # (seed, folder) -> training set, cases, classes
     fitted: Callable[[Examples, int, str, int], Any]  # (train, classes, fit, seed) -> model
 
 
@@ -43,6 +47,8 @@ class Noisy:
     model: Any
     train: Any
     wrong: Tensor  # [n], whether the label was made wrong
+    cases: Any  # with right labels
+    folds: Callable[[], Tensor]  # probabilities [n, c] of models that were not trained on the instance
 
 
 def flipped(labels: Tensor, classes: int, share: float, kind: str, seed: int) -> Tensor:
@@ -90,11 +96,12 @@ def resnet(width: int = 16, blocks: int = 1, classes: int = 10) -> nn.Module:
 
 def _drawn(load: Callable[..., Dataset], keep: int | None, table: bool) -> Any:
     @cache
-    def data(seed: int, folder: Path | None) -> tuple[Examples, int]:
+    def data(seed: int, folder: Path | None) -> tuple[Examples, Examples, int]:
         dataset = load() if load is digits else load(None if folder is None else folder / load.__name__)
         split = dataset.split(seed, keep)
-        train = (split.standardized() if table else split).train
-        return train.selected(range(len(train))), len(dataset.classes)
+        split = split.standardized() if table else split
+        cases = split.test.selected(range(min(CASES, len(split.test))))
+        return split.train.selected(range(len(split.train))), cases, len(dataset.classes)
 
     return data
 
@@ -102,7 +109,7 @@ def _drawn(load: Callable[..., Dataset], keep: int | None, table: bool) -> Any:
 def _network(build: Callable[[tuple[int, ...], int], nn.Module], short: int, long: int, rate: float) -> Any:
     def fitted(train: Examples, classes: int, fit: str, seed: int) -> nn.Module:
         inputs = train.take(range(len(train))).inputs
-        shape = tuple(inputs.shape[1:]) if inputs.is_floating_point() else (int(inputs.max()) + 1,)
+        shape = tuple(inputs.shape[1:]) if inputs.is_floating_point() else (WORDS,)
         schedule = Schedule({"short": short, "long": long}[fit], seed, rate)
         return trained(lambda: build(shape, classes), train, schedule)
 
@@ -125,16 +132,17 @@ def _lstm(shape: tuple[int, ...], classes: int) -> nn.Module:
     return bi_lstm(shape, classes, width=32, hidden=32)
 
 
-def _texts(seed: int, folder: Path | None) -> tuple[Any, int]:
+def _texts(seed: int, folder: Path | None) -> tuple[Any, Any, int]:
     """The questions as texts."""
     from precedents.zoo.datasets._files import files
     from precedents.zoo.datasets.trec import CLASSES, FILES
 
     every = read(next(iter(files("trec", FILES, None if folder is None else folder / "trec"))))
     draw = torch.Generator().manual_seed(seed)
-    places = torch.randperm(len(every), generator=draw)[: len(every) // 2].tolist()
-    labels = torch.tensor([CLASSES.index(every[i][0].partition(":")[0]) for i in places])
-    return ([" ".join(every[i][1]) for i in places], labels), len(CLASSES)
+    order = torch.randperm(len(every), generator=draw).tolist()
+    labels = torch.tensor([CLASSES.index(every[i][0].partition(":")[0]) for i in order])
+    texts, n = [" ".join(every[i][1]) for i in order], len(every) // 2
+    return (texts[:n], labels[:n]), (texts[n : n + CASES], labels[n : n + CASES]), len(CLASSES)
 
 
 def _tfidf(train: Any, classes: int, fit: str, seed: int) -> Any:  # noqa: ARG001
@@ -161,9 +169,9 @@ WORLDS = {
             _drawn(digits, 1000, False),
             _network(_wide, 15, 400, 0.01),
         ),
-        World("mnist-resnet", "MNIST, ResNet", _drawn(mnist, 2000, False), _network(_resnet, 6, 40, 0.003)),
+        World("mnist-resnet", "MNIST, ResNet", _drawn(mnist, 2000, False), _network(_resnet, 6, 25, 0.003)),
         World("trec-tfidf", "TREC, TF-IDF", _texts, _tfidf),
-        World("trec-lstm", "TREC, LSTM", _drawn(trec, None, False), _network(_lstm, 12, 60, 0.003)),
+        World("trec-lstm", "TREC, LSTM", _drawn(trec, None, False), _network(_lstm, 12, 30, 0.003)),
         World("segment-mlp", "Segment, perceptron", _drawn(segment, None, True), _network(mlp, 20, 600, 0.01)),
         World("vehicle-mlp", "Vehicle, perceptron", _drawn(vehicle, None, True), _network(mlp, 20, 600, 0.01)),
     )
@@ -172,8 +180,35 @@ WORLDS = {
 
 def noisy(world: World, share: float, kind: str, fit: str, seed: int, folder: Path | None = None) -> Noisy:
     """The training set of a world with wrong labels, and the model that was fitted to it."""
-    train, classes = world.data(seed, folder)
+    train, cases, classes = world.data(seed, folder)
     right = train[1] if isinstance(train, tuple) else train.labels
     labels = flipped(right, classes, share, kind, seed)
     given = (train[0], labels) if isinstance(train, tuple) else train.relabelled(labels)
-    return Noisy(world.fitted(given, classes, fit, seed), given, labels != right)
+
+    def folds() -> Tensor:
+        key = f"{world.name} {share} {kind} {seed}"
+        if key not in KNOWN:
+            KNOWN[key] = out_of_sample(world, given, classes, seed)
+        return KNOWN[key]
+
+    return Noisy(world.fitted(given, classes, fit, seed), given, labels != right, cases, folds)
+
+
+def out_of_sample(world: World, train: Any, classes: int, seed: int) -> Tensor:
+    """The probabilities [n, c] of each instance by a model that was trained, short, on the other folds."""
+    texts = isinstance(train, tuple)
+    n = len(train[1] if texts else train.labels)
+    fold = torch.randperm(n, generator=torch.Generator().manual_seed(seed)) % FOLDS
+    found = torch.zeros(n, classes)
+    for each in range(FOLDS):
+        inside, outside = ((fold == each) == part for part in (False, True))
+        kept, held = (part.nonzero().flatten().tolist() for part in (inside, outside))
+        if texts:
+            some = [train[0][i] for i in kept], train[1][kept]
+            model = world.fitted(some, classes, "short", seed)
+            found[held] = torch.tensor(model.predict_proba([train[0][i] for i in held])).float()
+            continue
+        model = world.fitted(train.selected(kept), classes, "short", seed)
+        with torch.no_grad():
+            found[held] = model(train.take(held).inputs).softmax(dim=1)
+    return found

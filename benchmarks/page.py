@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates, index, sparse_text
+from benchmarks import estimates, index, jobs, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.memory import section
@@ -34,6 +34,7 @@ def page(
     estimated: Sequence[Record] = (),
     sparse: Sequence[Record] = (),
     indexes: Sequence[Record] = (),
+    of_jobs: Sequence[Record] = (),
 ) -> Iterator[str]:
     """The lines of the page."""
     compared = main_works(works)
@@ -67,6 +68,8 @@ def page(
         yield from sparse_text.section(sparse)
     if indexes:
         yield from index.section(indexes)
+    if of_jobs:
+        yield from jobs.section(of_jobs)
 
 
 def main_works(works: Sequence[Summary]) -> list[Summary]:
@@ -238,7 +241,8 @@ def main() -> None:
     (given.out / "images").mkdir(parents=True, exist_ok=True)
     sparse = list(Records(given.results / "sparse_text.jsonl"))
     indexes = list(Records(given.results / "index.jsonl"))
-    lines = page(works, growth, memory, estimated, sparse, indexes)
+    of_jobs = list(Records(given.results / "jobs.jsonl"))
+    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs)
     (given.out / "benchmarks.md").write_text("\n".join(lines) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(main_works(works), titles, NAMES), given.out / "images" / "benchmarks.svg")

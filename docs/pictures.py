@@ -1,7 +1,8 @@
-"""Pictures of pages, for the documentation: `python docs/pictures.py` (minutes; a Chromium is needed).
+"""Pictures for the documentation: `python docs/pictures.py` (minutes; a Chromium is needed).
 
 `docs/images/report.png` is the top of what `precedents audit runs/digits-cnn --report report.html` writes;
-`docs/images/explorer*.png` are pages of `precedents explore` of the same run.
+`docs/images/explorer*.png` are pages of `precedents explore` of the same run;
+`docs/images/shortcut.png` is what `examples/shortcut.py` finds.
 """
 
 import argparse
@@ -12,11 +13,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from runpy import run_path
 from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, sync_playwright
 
 from precedents.cli._main import main as command
+from precedents.views.gallery import figure
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -75,11 +78,19 @@ def walked(browser: Browser, address: str) -> None:
         opened.screenshot(path=HERE / "images" / f"{name}.png")
 
 
+def shortcut(out: Path) -> None:
+    """The two largest groups of cases that the patch of the example turns."""
+    made = run_path(str(HERE.parent / "examples" / "shortcut.py"))
+    title = f"Digits that a patch turns into a {made['STAMPED']}, and what their precedents share"
+    figure(made["groups"].strips()[:2], title).savefig(out, dpi=130)
+
+
 def main() -> None:
     """Makes the pictures; `--run` takes a run that was audited before, and leaves the report as it is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="a run that was audited before")
     given = parser.parse_args()
+    shortcut(HERE / "images" / "shortcut.png")
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         run = given.run or trained(Path(folder))
         browser = playwright.chromium.launch(executable_path=chromium.found(), args=list(chromium.FLAGS))

@@ -1,10 +1,9 @@
-"""Find mislabelled training data: whatever is most relevant to its own label deserves a second look.
+"""Find mislabelled training data: what the model and the neighbours of an instance do not believe.
 
-Sixty of 1,200 digits get a wrong label. A right label is shared with many instances like it, so that the model
-needs no single one of them; a wrong one is believed only because of itself. So the relevance of an instance to
-itself, under an inner product of gradients, is largest where the label contradicts the rest. (A cosine would
-not do: of everything with itself it is one.) The model's own doubt in a label finds as many here; what
-precedents add is which wrong labels did harm: those behind wrong predictions.
+Sixty of 1,200 digits get a wrong label. `suspects` ranks all labels by what speaks against them: the model's
+own doubt, and neighbours with another label. And it proposes a better one. What precedents add is which wrong
+labels did harm: those behind wrong predictions. These are found by an inner product of gradients, which is
+large where a label is believed because of itself alone.
 
 Run it as a script, or cell by cell in an editor that knows `# %%`.
 """
@@ -32,10 +31,11 @@ model = make_pipeline(MinMaxScaler(), LogisticRegression(max_iter=1000)).fit(ima
 accuracy = model.score(images[held], digits[held])
 print(f"{wrong.sum()} of {len(train)} labels are wrong; accuracy {accuracy:.3f} on {len(held)} others")
 
-# %% The relevance of each training instance to itself, with the label that it was given
-explainer = pr.Explainer(model, (images[train], labels), "dot_grad", render=lambda row: row.reshape(8, 8))
-own = explainer.scores(images[train], labels=labels).diagonal().numpy()
-suspects = np.argsort(-own, kind="stable")
+# %% Training labels that may be wrong, most suspicious first
+explainer = pr.Explainer(model, (images[train], labels), render=lambda row: row.reshape(8, 8))
+found = explainer.suspects(k=len(train), cases=(images[held], digits[held]))
+suspects = np.array(found.indices)
+print(explainer.suspects(k=5))
 
 
 def recall(ranking: np.ndarray, looked: int) -> float:
@@ -45,14 +45,20 @@ def recall(ranking: np.ndarray, looked: int) -> float:
 
 for looked in (FLIPPED, 2 * FLIPPED):
     print(f"looking at {looked} of {len(train)} finds {recall(suspects, looked):.0%} of the wrong labels")
+better = found.to_frame().set_index("index")["better"]
+proposed = np.mean([better[i] == str(digits[train][i]) for i in flipped])
+print(f"of {proposed:.0%} of the wrong labels the right one is proposed")
 
-# %% For comparison: labels that the model itself finds unlikely
+# %% For comparison: each of two reasons alone
 given = model.predict_proba(images[train])[np.arange(len(train)), labels]
 print(f"the {FLIPPED} least likely labels hold {recall(np.argsort(given, kind='stable'), FLIPPED):.0%} of them")
+by_length = pr.Explainer(model, (images[train], labels), "dot_grad", render=lambda row: row.reshape(8, 8))
+own = by_length.self_relevance()
+print(f"the {FLIPPED} instances most relevant to themselves hold {recall(np.array(own.order), FLIPPED):.0%}")
 
 # %% From the other side: what made the model err? Precedents of wrong predictions on held-out digits
 missed = images[held][model.predict(images[held]) != digits[held]]
-explanation = explainer.explain(missed, k=3)
+explanation = by_length.explain(missed, k=3)
 blamed = np.unique(explanation.top.indices)
 print(f"{len(missed)} wrong predictions have {len(blamed)} training instances as their first three precedents")
 print(f"{wrong[blamed].mean():.0%} of these are mislabelled, {wrong.mean():.0%} of all are")

@@ -50,9 +50,9 @@ def failing(_: int) -> None:
 
 
 def dying(folder: Path, task: int) -> int:
-    """The first time that a task below 2 is begun, the system kills its worker."""
+    """The first time that task 0 is begun, the system kills its worker."""
     noted(folder, task)
-    if begun(folder).count(str(task)) == 1 and task < 2:
+    if task == 0 and begun(folder).count("0") == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return task
 

@@ -33,7 +33,7 @@ from precedents.errors import (
 from precedents.explain.explainer import Explainer
 from precedents.explain.explanation import Explanation, Precedent
 from precedents.explain.jobs.answers import Answers
-from precedents.explain.jobs.compare import Comparison, compare
+from precedents.explain.jobs.compare import ExplainerComparison, compare
 from precedents.explain.jobs.contrast import Contrast
 from precedents.explain.jobs.groups import Group, Groups
 from precedents.explain.jobs.near_duplicates import Duplicate, NearDuplicates
@@ -73,7 +73,6 @@ __all__ = [
     "Batch",
     "BudgetError",
     "Classifier",
-    "Comparison",
     "Contrast",
     "Cost",
     "Criterion",
@@ -84,6 +83,7 @@ __all__ = [
     "Estimate",
     "Examples",
     "Explainer",
+    "ExplainerComparison",
     "Explanation",
     "FormatError",
     "Group",

@@ -8,6 +8,7 @@ it is shown.
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from html import escape
 
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
@@ -56,6 +57,16 @@ def told(message: str) -> str:
     if len(message) > MESSAGE:
         message = f"{message[: MESSAGE - TAIL]} ... {message[-TAIL:]}"
     return visible(re.sub(r"[^\S ]*[\r\n]\s*", " ", message.rstrip("\r\n")))
+
+
+def boxed(text: str) -> str:
+    """A text that lines up, as a notebook shows it: in the notebook's own colours.
+
+    >>> boxed("a < b")[-14:]
+    'a &lt; b</pre>'
+    """
+    style = "white-space:pre-wrap;line-height:1.35;background:transparent;color:inherit"
+    return f"<pre class='precedents' style='{style}'>{escape(visible(text))}</pre>"
 
 
 def escaped(json: str) -> str:

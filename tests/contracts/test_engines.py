@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from socket import socket
 from threading import Lock
 
 import pytest
@@ -49,13 +50,13 @@ apart = pytest.mark.parametrize("name", APART)
 
 @pytest.fixture(scope="module", autouse=True)
 def clusters() -> Iterator[None]:
-    """A cluster of Ray and one of Dask, of two workers each, for all tests of this file."""
+    """A cluster of Ray and one of Dask, of one worker each, for all tests of this file."""
     import ray
     from distributed import Client, LocalCluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with LocalCluster(**options) as cluster, Client(cluster):
         yield
     ray.shutdown()
@@ -236,6 +237,15 @@ def test_unknown_engines_and_settings_are_one_line() -> None:
         engine_of(3)
 
 
+def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch) -> None:
+    with socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        monkeypatch.setattr("ray.is_initialized", lambda: False)
+        with pytest.raises(InputError, match=rf"No Ray cluster answers at {address}: ConnectionRefusedError"):
+            list(engine_of("ray", address=address).run(squared, [1]))
+
+
 @pytest.mark.parametrize(("name", "package"), [("ray", "ray"), ("dask", "distributed")])
 def test_a_missing_extra_is_the_line_to_type(name, package, monkeypatch) -> None:
     monkeypatch.setattr("precedents.runtime.engines._find.find_spec", lambda found: None)
@@ -279,7 +289,7 @@ def test_an_audit_has_the_same_bytes_with_every_engine(name, world, audited, tmp
         noted(trainings, seed)
         return retrained(merged, seed)
 
-    options = AUDIT | {"retrain": retrain, "keep": keep, "engine": engine(name)}
+    options = AUDIT | {"retrain": retrain, "keep": keep, "engine": engine(name, 1)}
     assert audit(*world, **options).to_json() == audited
     assert [file.name for file in trainings.iterdir()] == [str(os.getpid())]
     records = (keep / "records.jsonl").read_bytes()
@@ -321,7 +331,7 @@ def recorded(tmp_path_factory) -> list[str]:
     return lines(folder)
 
 
-@apart
+@pytest.mark.parametrize("name", [name for name in APART if name != "processes"])  # tests/reproduction has that
 def test_repeats_have_the_same_records_with_every_engine(name, recorded, tmp_path) -> None:
     (done,) = work(tasks([QUICK], range(1), tmp_path, metrics=["cos_last"]), engine(name, 1))
     assert done.repeat == 0

@@ -182,7 +182,7 @@ def test_a_part_that_is_none_is_refused(part, world, built) -> None:
 
 
 def test_less_memory_than_was_planned_is_refused(world, built) -> None:
-    with pytest.raises(InputError, match="was planned for 95.4 MiB of memory, not 50 MB"):
+    with pytest.raises(InputError, match=r"was planned for 95.4 MiB of memory, not 50 MB"):
         Index.build(*world[:2], built, memory="50 MB")
 
 
@@ -224,7 +224,7 @@ def test_the_index_of_ekfac_gives_the_answers_of_a_full_pass(world, tmp_path) ->
     assert all(each.startswith("exact") for each in found.completeness)
     assert found.top.indices.tolist() == expected.top.indices.tolist()
     torch.testing.assert_close(found.top.scores, expected.top.scores, rtol=1e-9, atol=1e-12)
-    with pytest.raises(InputError, match="the matrix of .* was fitted to all that are there"):
+    with pytest.raises(InputError, match=r"the matrix of .* was fitted to all that are there"):
         Index.open(tmp_path / "index", model, train, memory=MEMORY).remove([3])
 
 

@@ -50,8 +50,8 @@ def test_rows_that_are_removed_are_gone(world, index) -> None:
     kept = [i for i in range(2000) if i not in set(gone.tolist())]
     assert "removed" in str(index)
     answers_of_a_pass(world, index.folder, torch.tensor(kept))
+    model, (x, y), _ = world
     with pytest.raises(StaleError, match="the number of training instances"):
-        model, (x, y), _ = world
         Explainer.load(index.folder, model, (x[:2000], y[:2000]), memory=MEMORY)
 
 

@@ -192,3 +192,16 @@ def test_a_stream_in_its_order_and_inputs_are_gone_through_again(world, metric: 
     explainer = Explainer(model, data, metric, memory=MEMORY)
     for case in cases[:2]:
         assert explainer.explain(case).completeness == ()
+
+
+def test_curvature_in_a_kronecker_basis_is_recalled_too(world) -> None:
+    model, (x, y), cases = world
+    metric, train = "cosine:gradient/ekfac", (x, y)
+    explainer = asked_before(model, train, metric)
+    expected = Explainer(model, train, metric, index=False).explain(cases[:4])
+    Counting.passed = 0
+    found = explainer.explain(cases[:4])
+    assert Counting.passed < len(x)
+    assert all(each.startswith("exact") for each in found.completeness)
+    assert found.top.indices.tolist() == expected.top.indices.tolist()
+    torch.testing.assert_close(found.top.scores, expected.top.scores, rtol=1e-9, atol=1e-12)

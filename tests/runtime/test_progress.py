@@ -85,9 +85,17 @@ def test_work_that_fails_does_not_hide_the_next() -> None:
     assert "second" in shown(lambda: list(tracked([1, 2], "second", patience=-1)))
 
 
-def test_nothing_is_shown_where_there_is_no_terminal(capsys) -> None:
+def test_quick_work_of_a_script_without_a_terminal_shows_nothing(capsys) -> None:
     list(tracked([1, 2], "work", patience=-1))
     assert capsys.readouterr() == ("", "")
+
+
+def test_slow_work_of_a_script_without_a_terminal_has_a_line_now_and_then(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "SCRIPT", -1.0)
+    list(tracked([1, 2, 3], "digging", patience=-1))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("digging: 1 of 3, ")
 
 
 def test_lines_come_where_there_is_no_terminal_if_asked_for(capsys) -> None:

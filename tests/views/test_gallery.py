@@ -1,7 +1,10 @@
+import re
+
 import numpy as np
 
 from precedents.views.gallery import LARGE, LONG, SMALL, Album, Strip, document, figure, page
 from precedents.views.instance import Cell
+from precedents.views.marks import Words
 
 STRIPS = [
     Strip(Cell("case", "text"), [Cell("one", "text", True), Cell("two", "text", False)]),
@@ -31,8 +34,22 @@ def test_a_page_escapes_everything() -> None:
     assert "<b>" not in html
 
 
-def test_a_page_without_a_heading_has_no_caption() -> None:
-    assert "caption" not in page(STRIPS)
+def test_a_page_without_a_heading_has_none() -> None:
+    assert "heading" not in page(STRIPS)
+    assert "<p class='heading'>what</p>" in page(STRIPS, "what")
+
+
+def test_pictures_stand_above_what_they_are_called_so_that_they_are_aligned() -> None:
+    made = page([Strip(Cell("case", np.eye(2)), [Cell("one\nmore", np.eye(2), True)])])
+    assert made.count("<figure") == made.count("<img") == 2
+    assert all(made.find("<img", at) < made.find("<figcaption", at) for at in (0, made.rfind("<figure")))
+
+
+def test_words_are_marked_by_their_shares_and_nothing_is_lost() -> None:
+    words = Words((("sea", 0.5), ("wave", -0.25)), ordered=False)
+    made = page([Strip(Cell("case", "text"), [Cell("one", "A sea, a wave & more", True, words)])])
+    assert made.count("<mark") == 2
+    assert "A sea, a wave &amp; more" in re.sub("<[^>]*>", "", made)
 
 
 def test_a_document_is_a_page_with_an_escaped_title() -> None:

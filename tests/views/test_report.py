@@ -183,3 +183,10 @@ def test_an_inline_figure_leaves_the_settings_of_matplotlib_alone() -> None:
     assert "var(--ink)" in text
     assert INK not in text
     assert set(re.findall(r'id="([^"]*)"', text)) >= set(re.findall(r'href="#([^"]*)"', text))
+
+
+def test_metrics_say_what_they_compare_and_cost_and_examples_come_early(real) -> None:
+    made = html(replace(real, compared={"cos_grad": "Grad-Cos: the angle"}, costs={"cos_grad": 0.25}))
+    assert "Grad-Cos: the angle" in made
+    assert "0.25 s a case" in made
+    assert made.index('id="verdicts"') < made.index('id="examples"') < made.index('id="randomization"')

@@ -19,7 +19,7 @@ from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.seen import clipped, escaped, visible
+from precedents.seen import boxed, clipped, escaped, visible
 from precedents.views.instance import Shown
 
 if TYPE_CHECKING:
@@ -181,6 +181,11 @@ class Audit:
         console.print(self)
         return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the table, and the recommendation in words."""
+        told = [*self.judgement.reasons, *self.recommendation.sentences, *self.cautions]
+        return self.judgement._repr_html_() + boxed("\n".join(told))
+
     def to_dict(self) -> dict[str, Any]:
         """What was found as plain values, for JSON; nothing in them depends on time."""
         from precedents.audit.json import plain
@@ -198,17 +203,17 @@ class Audit:
 
         return read(text)
 
-    def report(self, command: str = "") -> "Report":
-        """What the report page shows; `command` is what reproduces it."""
+    def report(self, command: str = "", name: str = "") -> "Report":
+        """What the report page shows; `command` is what reproduces it, `name` its model's name."""
         from precedents.audit.report import report
 
-        return report(self, command)
+        return report(self, command, name)
 
-    def to_html(self, command: str = "") -> str:
-        """The report as one self-contained page; `command` is what reproduces it."""
+    def to_html(self, command: str = "", name: str = "") -> str:
+        """The report as one self-contained page; `command` is what reproduces it, `name` its model's name."""
         from precedents.views.report import html
 
-        return html(self.report(command))
+        return html(self.report(command, name))
 
     def _known(self, metric: str) -> str:
         name = metric if metric in self.profiles else name_of(metric_of(metric))

@@ -16,6 +16,7 @@ from math import isfinite
 from precedents.audit.profile import Profile
 from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
+from precedents.seen import boxed
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Recommendation:
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        return boxed("\n".join(self.sentences))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from math import isfinite
 from precedents.audit.audit import Audit
 from precedents.audit.instances import HUBS, Case
 from precedents.audit.profile import Profile
+from precedents.audit.wording import meaning, price
 from precedents.criteria._judgement import Inapplicable, described
 from precedents.criteria._result import Result
 from precedents.seen import clipped
@@ -15,13 +16,13 @@ from precedents.views.report import Example, Hub, Report, ReportRow
 FACT = 300  # letters of a fact
 
 
-def report(audit: Audit, command: str) -> Report:
-    """What the report page shows of an audit; `command` is what reproduces it."""
+def report(audit: Audit, command: str, name: str = "") -> Report:
+    """What the page shows of an audit; `command` is what reproduces it, `name` what the model is called."""
     outcomes = audit.judgement.outcomes
     profiles = {name: each for name, each in audit.profiles.items() if isinstance(each, Profile)}
     return Report(
-        title=f"Audit of {clipped(audit.scope.facts['model'])}",
-        verdict=[*audit.recommendation.sentences, *audit.cautions],
+        title=f"Audit of {clipped(name or audit.scope.facts['model'])}",
+        verdict=[*_recommended(audit), *audit.cautions],
         rows=[_row(metric, criterion, outcome) for (metric, criterion), outcome in outcomes.items()],
         values={key: each.values.tolist() for key, each in outcomes.items() if isinstance(each, Result)},
         norms={
@@ -38,8 +39,17 @@ def report(audit: Audit, command: str) -> Report:
         spread=audit.spread,
         null=_null([each for each in outcomes.values() if isinstance(each, Result)]),
         better={criterion: described(criterion).better for criterion in audit.criteria},
+        compared={metric: said for metric in audit.metrics if (said := meaning(metric))},
         meaning={criterion: described(criterion).sentence for criterion in audit.criteria},
     )
+
+
+def _recommended(audit: Audit) -> list[str]:
+    """The recommendation, what the metric does in a sentence, and what it costs."""
+    first, *more = audit.recommendation.sentences
+    best = audit.recommendation.metric
+    says = [f"{best} is {said}."] if best is not None and (said := meaning(best)) else []
+    return [first, *more, *says, *price(best, audit.costs)]
 
 
 def _null(results: list[Result]) -> float | None:

@@ -60,6 +60,7 @@ def audit(
     ] = None,
     cases: Annotated[int, Option(min=1, help="How many instances of the test set, from its first.")] = 200,
     report: Annotated[Path | None, Option(help="Write the report page here.", show_default=False)] = None,
+    name: Annotated[str, Option(help="What the report calls the model.", show_default="its type")] = "",
     fail_under: Annotated[
         float | None,
         Option(min=0, max=1, help="Exit with 1 if the --metric has a lower success rate.", show_default=False),
@@ -91,7 +92,7 @@ def audit(
     or killed, the same command goes on where it stopped. What cannot be afforded is left out, with the reason.
 
     Examples:
-      $ precedents audit runs/digits-logistic_regression --report report.html
+      $ precedents audit runs/digits-logistic_regression --report report.html --name "Digits"
       $ precedents audit runs/digits-logistic_regression --metrics gc,gd,cos_x --cases 50 --fail-under 0.9
       $ precedents audit runs/digits-logistic_regression --criteria "identical_class(k=5)" --json
       $ precedents audit runs/digits-logistic_regression --metrics gc,cos_x --cases 50 --rule paper
@@ -132,7 +133,7 @@ def audit(
         found = audited(chosen.model, chosen.train, test, **chosen.options)
         least = None if fail_under is None else found.least(metric)
         if report is not None:
-            put(report, found.to_html(shlex.join(["precedents", *sys.argv[1:]])))
+            put(report, found.to_html(shlex.join(["precedents", *sys.argv[1:]]), name))
         if as_json:
             show_json(found.to_json())
         else:

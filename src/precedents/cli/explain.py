@@ -54,7 +54,6 @@ def explain(
     html = free(html, force)
     with reporting(quiet):
         from precedents.explain.explainer import Explainer
-        from precedents.views.gallery import document
 
         chosen = subject(run, target, data).told(memory=memory)
         wrong = [number for number in case if not 0 <= number < len(chosen.test)]
@@ -73,7 +72,7 @@ def explain(
             return
         explanation = replace(explainer.explain(chosen.test.selected(case), k), numbers=tuple(case))
         if html is not None:
-            put(html, document(explanation.to_html(), f"Precedents by {explanation.metric}"))
+            put(html, explanation.to_html())
         if as_json:
             show_json(explanation.to_dict())
         else:

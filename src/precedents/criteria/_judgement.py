@@ -98,6 +98,9 @@ class Judgement:
         cells = {key: _entry(outcome) for key, outcome in self.outcomes.items()}
         return Table.of("metric", cells).compact()
 
+    def _repr_html_(self) -> str:
+        return Table.of("metric", {key: _entry(outcome) for key, outcome in self.outcomes.items()}).html()
+
 
 @door
 def judge(

@@ -20,6 +20,7 @@ from precedents.criteria._verdict import (
     rate_deserves,
 )
 from precedents.errors import InputError
+from precedents.seen import boxed
 
 ROUNDING = 1e-9  # by which a value may exceed its bounds
 
@@ -85,6 +86,9 @@ class Result:
             f"{self.criterion}: {self.mean:.3f} ± {self.std:.3f} over {len(self.values)} cases, "
             f"95% interval [{self.low:.3f}, {self.high:.3f}], chance {self.chance:.3f}: {self.verdict}{why}"
         )
+
+    def _repr_html_(self) -> str:
+        return boxed(str(self))
 
 
 def rate(criterion: str, successes: Tensor, chance: float, demand: float) -> Result:

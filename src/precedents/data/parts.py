@@ -13,7 +13,7 @@ from precedents.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Together(Source):
+class JoinedSource(Source):
     """Two sets, one after the other."""
 
     first: Examples
@@ -114,7 +114,7 @@ def together(first: Examples, second: Examples) -> Examples:
     if first.ids is not None and second.ids is not None:
         ids = [*first.ids, *second.ids]
     labels = torch.cat([first.labels, second.labels])
-    return Examples(Together(first, second), labels, originals, ids=ids, classes=first.classes)
+    return Examples(JoinedSource(first, second), labels, originals, ids=ids, classes=first.classes)
 
 
 def without(whole: Examples, places: Sequence[int]) -> Examples:

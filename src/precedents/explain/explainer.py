@@ -88,8 +88,8 @@ class Explainer(Jobs):
     >>> _ = model.load_state_dict({"weight": weight})
     >>> print(Explainer(model, (x, y)).explain(x[2] + x[0] / 2, k=2))
     predicted 0, because of
-      #2  0  +0.894  above 75.0%
-      #0  0  +0.447  above 50.0%
+      #2  0  +0.894  above 75%
+      #0  0  +0.447  above 50%
     """
 
     @door
@@ -157,16 +157,18 @@ class Explainer(Jobs):
         return self.subject.render
 
     @door
-    def explain(self, x: Any, k: int = 5, *, labels: Any = None) -> Explanation:
+    def explain(self, x: Any, k: int = 5, *, labels: Any = None, truth: Any = None) -> Explanation:
         """The k most relevant training instances of one case or of each case of a batch.
 
         The label of a case is the model's own prediction unless `labels` says otherwise: numbers, or names.
+        `truth` are the true labels, which are shown where they are others, and exported.
         """
         cases = self.subject.cases(x, labels)
+        true = None if truth is None else self.subject.cases(x, truth).labels
         ranked = self._ranked(cases, k)
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
-        asked, offered = cases.take(range(len(cases))), train.take(unique.tolist())
+        offered, asked = train.take(unique.tolist()), cases.take(range(len(cases)))
         precedents, found = mapped(lambda leaf: leaf[places], offered.inputs), offered.labels[places]
         doubts = Doubts.of(ranked)
         doubted = doubts.remarks(self.name, self.relevance.metric.features is gradient)
@@ -191,6 +193,8 @@ class Explainer(Jobs):
             remarks=self._remarks(x, asked.inputs, doubted),
             **_called(cases, train, indices),
             completeness=ranked.completeness,
+            truth=true,
+            count=ranked.count,
             **self._known(),
         )
 
@@ -214,6 +218,7 @@ class Explainer(Jobs):
         spread = partial(spread_of, subject.train, subject.render)
         return {
             "metric": self.name,
+            "sharing": self._sharing,
             "warnings": self._warnings(),
             "classes": subject.classes,
             "render": subject.render,

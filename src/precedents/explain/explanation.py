@@ -9,19 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from precedents.data.batch import Batch
 from precedents.data.ids import Id, shown_id
-from precedents.data.inputs import Inputs, bare, mapped
+from precedents.data.inputs import Inputs, alone, bare, mapped
+from precedents.errors import NotApplicable, PrecedentsError
 from precedents.explain.cautions import ANOTHER, UNRANKED
 from precedents.explain.decomposition import Decomposition
+from precedents.explain.exporting import framed, harmless
+from precedents.explain.naming import Sharing
+from precedents.explain.shares import Shares
 from precedents.metrics.ranking import TopK
+from precedents.runtime.atomic import write
+from precedents.runtime.given import path, whole_number
 from precedents.seen import clipped, told
 from precedents.views.comparison import WIDTH, beginning, line
-from precedents.views.gallery import Strip, figure, page
+from precedents.views.gallery import Strip, document, figure, page
 from precedents.views.instance import Cell, Render, Shown, scores, shown
+from precedents.views.marks import Words, excerpt
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from matplotlib.figure import Figure
+
+MARKED = 60  # precedents of all cases up to which words are marked by their shares
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,9 @@ class Explanation:
     case_ids: Sequence[Id] | None = None  # [m], what their owner calls the cases,
     ids: Sequence[Sequence[Id]] | None = None  # [m, k], and the precedents
     completeness: Sequence[str] = ()  # for each case how it is known that none is missing, if not by a pass
+    truth: Tensor | None = None  # [m], the true labels of the cases, if they were given
+    count: int = 0  # of training instances, by which percentiles have digits
+    sharing: Sharing | None = field(default=None, repr=False)  # divides scores into parts
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -89,6 +104,7 @@ class Explanation:
             case_ids=None if self.case_ids is None else self.case_ids[one],
             ids=None if self.ids is None else self.ids[one],
             completeness=self.completeness[one],
+            truth=None if self.truth is None else self.truth[one],
         )
 
     def __iter__(self) -> Iterator["Explanation"]:
@@ -137,7 +153,36 @@ class Explanation:
         return clipped(self.name(label))
 
     def _label(self, case: int) -> str:
-        return f"{'taken for' if self.given else 'predicted'} {self._seen_name(int(self.predictions[case]))}"
+        """What it was predicted to be, and what it is in truth where that is another class."""
+        said = int(self.predictions[case])
+        true = said if self.truth is None else int(self.truth[case])
+        wrong = f", in truth {self._seen_name(true)}" if true != said else ""
+        return f"{'taken for' if self.given else 'predicted'} {self._seen_name(said)}{wrong}"
+
+    def shares(self, case: int = 0, rank: int = 1) -> Shares:
+        """Why the precedent of this rank is relevant to this case: its score, in parts that sum to it.
+
+        As `Explainer.shares`; a metric whose score is no such sum is NotApplicable, with the reason.
+        """
+        i, k = self._place(case), self.top.indices.shape[1]
+        if self.sharing is None:
+            raise NotApplicable("This explanation has no explainer with it. Ask one: explainer.shares(x, i).")
+        precedent = self.precedents(i)[whole_number(rank, "rank", 1, k) - 1]
+        offered = mapped(lambda leaf: leaf[i], self.precedents_inputs)
+        one = Batch(alone(self.cases, i), self.predictions[i : i + 1], [i])
+        other = Batch(alone(offered, rank - 1), self.labels[i, rank - 1 : rank], [precedent.index])
+        called = self.called(i), f"{_tag(precedent)} {self._seen_name(precedent.label)}"
+        return self.sharing.between(one, other, (self.seen(i), self.seen(i, rank)), called, precedent.id)
+
+    def _words(self, case: int, rank: int) -> tuple[Words, Words] | None:
+        """The shares of the words of two texts; none of other instances, and where a metric has no parts."""
+        texts = self.sharing is not None and self.sharing.applies and isinstance(self.seen(case), str)
+        if not texts or len(self) * self.top.indices.shape[1] > MARKED:
+            return None
+        try:
+            return self.shares(case, rank).words
+        except PrecedentsError:
+            return None
 
     def __str__(self) -> str:
         curvature = [] if self.curvature is None else [f"Curvature: {self.curvature}."]
@@ -150,7 +195,7 @@ class Explanation:
         found = self.precedents(case)
         places = max(len(_tag(p)) for p in found)
         names = max(len(self._seen_name(p.label)) for p in found)
-        asked = None if self.render is None else self._shown(case)  # what has no names cannot be read
+        asked = None if self.render is None else self.seen(case)  # what has no names cannot be read
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
         lines = [f"{which}{self._label(case)}{about}, because of"]
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
@@ -158,25 +203,31 @@ class Explanation:
             cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
             shown = [f"{_tag(p):<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
             lines.append("".join(f"  {part}" for part in shown if part))
-            said = None if asked is None else line(self._shown(case, p.rank), asked, self.spread)
+            said = None if asked is None else self._line(case, p.rank, asked)
             lines += [] if said is None else [" " * (places + 4) + said]
         lines += [f"  {self.completeness[case]}"] if self.completeness else []
         return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
 
+    def _line(self, case: int, rank: int, asked: Shown) -> str | None:
+        """What is printed of a precedent: of a long text, what matters to the score."""
+        shown = self.seen(case, rank)
+        if isinstance(shown, str) and len(shown) > WIDTH and (words := self._words(case, rank)) is not None:
+            return excerpt(words[1].marked(shown), WIDTH)
+        return line(shown, asked, self.spread)
+
     def _above(self, percentile: float) -> str:
-        """As many digits as are known: where scores of others are estimates, whole numbers."""
-        if self.completeness:
-            return f"{math.floor(percentile + 1e-6)}"
-        return f"{math.floor(10 * percentile + 1e-6) / 10:.1f}"
+        """As many digits as so many training instances have; where scores are estimates, whole numbers."""
+        digits = 0 if self.completeness else max(0, math.ceil(math.log10(max(1, self.count))) - 2)
+        return f"{math.floor(10**digits * percentile + 1e-6) / 10**digits:.{digits}f}"
 
     def _remarks(self, case: int) -> Sequence[str]:
         return self.remarks[case] if self.remarks else ()
 
-    def _shown(self, case: int, rank: int = 0) -> Shown:
+    def seen(self, case: int, rank: int = 0) -> Shown:
         """What a person sees of a case, or of its precedent of this rank."""
-        return shown(self._seen(case, rank), self.render)
+        return shown(self._given(case, rank), self.render)
 
-    def _seen(self, case: int, rank: int) -> Any:
+    def _given(self, case: int, rank: int) -> Any:
         """The same as its owner has it, or else as the model is fed it."""
         if self.originals is not None:
             return self.originals[1][case][rank - 1] if rank else self.originals[0][case]
@@ -194,12 +245,13 @@ class Explanation:
             "cases": [
                 {
                     "case": self.number(case),
-                    **self._own_id("id", case),
-                    "prediction": self._plain(int(self.predictions[case])),
+                    **self.own_id("id", case),
+                    "prediction": self.plain(int(self.predictions[case])),
+                    **({} if self.truth is None else {"truth": self.plain(int(self.truth[case]))}),
                     "cautions": list(self._remarks(case)),
                     "completeness": self.completeness[case] if self.completeness else "exact; by a full pass",
                     "precedents": [
-                        _values(p) | {"label": self._plain(p.label), "cautions": list(p.cautions)}
+                        _values(p) | {"label": self.plain(p.label), "cautions": list(p.cautions)}
                         for p in self.precedents(case)
                     ],
                 }
@@ -207,47 +259,46 @@ class Explanation:
             ],
         }
 
-    def _own_id(self, name: str, case: int) -> dict[str, Id]:
+    def own_id(self, name: str, case: int) -> dict[str, Id]:
         """The id of a case under this name, if it is known."""
         return {} if self.case_ids is None else {name: self.case_ids[case]}
 
-    def _plain(self, label: int) -> int | str:
+    def plain(self, label: int) -> int | str:
+        """The class's name, or its number as a number."""
         return label if self.classes is None else self.name(label)
 
     def to_json(self) -> str:
         """The same as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
-    def to_frame(self) -> "pd.DataFrame":
-        """A pandas frame, one row per case and precedent."""
-        import pandas as pd
+    def to_frame(self, inputs: bool = False) -> "pd.DataFrame":
+        """A pandas frame, one row per case and precedent.
 
-        own, theirs = self.case_ids is not None, self.ids is not None
-        columns = ["case", *["case_id"] * own, "prediction", "rank", "index", *["id"] * theirs, "label"]
-        rows = [
-            {
-                "case": self.number(case),
-                **self._own_id("case_id", case),
-                "prediction": self._plain(int(self.predictions[case])),
-                **asdict(p),
-                "label": self._plain(p.label),
-                "cautions": ", ".join(p.cautions),
-            }
-            for case in range(len(self))
-            for p in self.precedents(case)
-        ]
-        return pd.DataFrame(rows, columns=[*columns, "score", "percentile", "cautions"])
+        With `inputs`, also the texts or the columns of both, and the residual and feature parts of Grad-Cos.
+        """
+        return framed(self, inputs)
+
+    def to_csv(self, file: "str | Path | None" = None, inputs: bool = True) -> str:
+        """The same as a table of comma-separated values, which is also written to the `file`, if one is given.
+
+        A text that a spreadsheet would run as a formula has an apostrophe before it.
+        """
+        text = harmless(self.to_frame(inputs)).to_csv(index=False, lineterminator="\n")
+        if file is not None:
+            write(path(file, "file"), text)
+        return text
 
     def plot(self) -> "Figure":
         """The cases and their precedents side by side, as a matplotlib figure."""
         return figure(self._strips(), self._heading())
 
     def to_html(self) -> str:
-        """The same as an HTML fragment, which notebooks show by themselves; everything in it is escaped."""
-        return page(self._strips(), self._heading())
+        """A page by itself, to be passed on: for light and dark, for screens and phones."""
+        return document(self._repr_html_(), f"Precedents by {self.metric}")
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        """What notebooks show."""
+        return page(self._strips(), self._heading())
 
     def _heading(self) -> str:
         curvature = "" if self.curvature is None else f" ({self.curvature})"
@@ -263,8 +314,9 @@ class Explanation:
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"{_tag(p)} {self._seen_name(p.label)}", score, *marked])
-            cells.append(Cell(title, self._shown(case, p.rank), p.agrees))
-        asked = Cell(f"{self.called(case)}\n{self._label(case)}", self._shown(case))
+            words = self._words(case, p.rank)
+            cells.append(Cell(title, self.seen(case, p.rank), p.agrees, None if words is None else words[1]))
+        asked = Cell(f"{self.called(case)}\n{self._label(case)}", self.seen(case))
         return Strip(asked, cells, self.spread)
 
 

@@ -1,6 +1,7 @@
 """Building an index: a plan, a basis and shards, by one process or by many, on one machine or on several."""
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,27 +14,30 @@ import torch
 
 from precedents.adapters._columns import Columns
 from precedents.adapters._subject import Subject
+from precedents.classifier.classifier import Classifier
 from precedents.errors import BudgetError, InputError
 from precedents.index.basis import BASIS, CodeBasis
 from precedents.index.contents import INDEX, Contents
 from precedents.index.plan import PLAN, ROWS, IndexPlan, threads
 from precedents.index.recall import CODE, LEAST, Recall
-from precedents.index.shards import Made, Workshop, opened, read_plans, shard
+from precedents.index.shards import FOLDER, WORKSHOPS, Maker, Workshop, opened, read_plans, shard
 from precedents.index.suited import refusal
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.atomic import written_to
+from precedents.runtime.atomic import sweep, written_to
 from precedents.runtime.budget import Budget
 from precedents.runtime.engines._engine import Engine
 from precedents.runtime.engines._find import engine_of
 from precedents.runtime.engines._share import Share
+from precedents.runtime.locks import locked
 from precedents.runtime.progress import tracked
 from precedents.runtime.wording import readable
 
 NAMED = ("text", "image", "labels", "ids")  # columns
+LEFT = re.compile(r"\.(.+)\.\d+-\d+\.new")  # how a file is called while it is written
 UNASKED = 2**32  # bytes that a build uses at most, if nothing is said
 
 
@@ -51,7 +55,9 @@ class Given:
         named = [self.options.get(name) for name in NAMED]
         columns = None if all(each is None for each in named) else Columns.of(*named)
         told = {name: value for name, value in self.options.items() if name not in NAMED}
-        subject = Subject.of(self.model, self.train, memory=memory, columns=columns, **told)
+        if not isinstance(self.model, Classifier):  # which has its own budget already
+            told["memory"] = memory
+        subject = Subject.of(self.model, self.train, columns=columns, **told)
         return Relevance(metric_of(self.metric), Workspace(subject))
 
 
@@ -60,7 +66,7 @@ class Building:
     """A folder that becomes an index."""
 
     folder: Path
-    made: Made
+    made: Maker
     memory: int | str | None = None
     rows: int = ROWS  # of a shard, and
     threads: int = field(default_factory=torch.get_num_threads)  # of a process, if it is not planned yet
@@ -68,17 +74,17 @@ class Building:
     def prepared(self) -> Workshop:
         """The workshop, with a plan: the one that is there, or a new one."""
         _checked_place(self.folder)
-        if not (self.folder / PLAN).is_file():
-            self._plan()
+        relevance = None if (self.folder / PLAN).is_file() else self._plan()
         plans = read_plans(self.folder)
         if self.memory is not None and Budget.of(self.memory).bytes < plans[0].memory:
             raise InputError(
                 f"{self.folder} was planned for {readable(plans[0].memory)} of memory, not {self.memory}. "
                 "Allow as much, or build elsewhere: the same bytes need the same batches."
             )
-        return opened(self.folder, plans, self.made)
+        return opened(self.folder, plans, self.made, relevance)
 
-    def _plan(self) -> None:
+    def _plan(self) -> Relevance:
+        """Writes a new plan; what it is of."""
         memory = Budget.of(self.memory).bytes if self.memory is not None else unasked()
         relevance = self.made(memory)
         told = refusal(relevance)
@@ -89,6 +95,7 @@ class Building:
             plan = IndexPlan.of(relevance, memory, self.rows)
         self.folder.mkdir(parents=True, exist_ok=True)
         plan.write(self.folder / PLAN)
+        return relevance
 
     def built(self, engine: str | Engine | None = None, part: str | None = None) -> Workshop:
         """Makes the shards that are missing, or those of a part; then index.json, if none is missing."""
@@ -106,6 +113,7 @@ class Building:
         else:
             made = engine.run(partial(shard, self.folder.absolute(), self.made), wanted)
             deque(tracked(made, "shards", len(wanted)), maxlen=0)
+            WORKSHOPS.clear()
         finished(workshop)
         return workshop
 
@@ -128,6 +136,7 @@ def finished(workshop: Workshop) -> bool:
     """Writes index.json if no shard is missing; whether it is there."""
     if workshop.missing(range(workshop.count)):
         return False
+    swept(workshop.folder)
     subject, folder = workshop.relevance.workspace.subject, workshop.folder
     removed: Sequence[int] = Contents.read(folder).removed if (folder / INDEX).is_file() else ()
     Contents(
@@ -137,6 +146,16 @@ def finished(workshop: Workshop) -> bool:
         None if subject.train.ids is None else list(subject.train.ids),
     ).write(folder, workshop.by)
     return True
+
+
+def swept(folder: Path) -> None:
+    """Removes what writers that were killed have left where another has written the file."""
+    for place in (folder, folder / FOLDER):
+        names = [found[1] for path in place.iterdir() if (found := LEFT.fullmatch(path.name))]
+        if names:
+            with locked(place):
+                for name in names:
+                    sweep(place / name)
 
 
 def _turned(numbers: Sequence[int]) -> Iterator[int]:
@@ -154,7 +173,8 @@ def _checked_place(folder: Path) -> None:
     """Refuses a folder with something else in it."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file. Name a folder.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / PLAN).is_file():
+    foreign = [path for path in folder.iterdir() if not LEFT.fullmatch(path.name)] if folder.is_dir() else []
+    if foreign and not (folder / PLAN).is_file():
         raise InputError(f"{folder} is there and no index: nothing is written into it. Name a new folder.")
 
 

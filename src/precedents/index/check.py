@@ -16,7 +16,7 @@ from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.progress import tracked
 
-TIED = 1e-9  # of the largest score, within which scores tie
+TIED = 64  # units of the model's precision, of the largest score, within which scores tie
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Check:
+class IndexCheck:
     """An index beside a full pass over the training set."""
 
     k: int
@@ -78,7 +78,7 @@ class Check:
         )
 
 
-def checked(relevance: Relevance, cases: Examples, k: int) -> Check:
+def checked(relevance: Relevance, cases: Examples, k: int) -> IndexCheck:
     """Answers the cases from the codes of a relevance, one by one, and all of them by a full pass."""
     n = len(relevance.workspace.train)
     k, began = checked_k(k, n), perf_counter()
@@ -92,7 +92,7 @@ def checked(relevance: Relevance, cases: Examples, k: int) -> Check:
         _answered(relevance, cases.selected([i]), TopK(true.top.indices[i : i + 1], true.top.scores[i : i + 1]))
         for i in tracked(range(len(cases)), "cases from the index")
     ]
-    return Check(k, n, answered, seconds)
+    return IndexCheck(k, n, answered, seconds)
 
 
 def _answered(relevance: Relevance, case: Examples, true: TopK) -> Answered:
@@ -104,7 +104,8 @@ def _answered(relevance: Relevance, case: Examples, true: TopK) -> Answered:
         return Answered("pass", len(relevance.workspace.train), took, k, 0.0)
     top, sure = found[0].top, found[0].completed[0].sure
     size = float(true.scores.abs().max()) or 1.0
-    last = true.scores[0, -1] - TIED * size
+    precision = torch.double if relevance.workspace.classifier.itemsize > 4 else torch.float32
+    last = true.scores[0, -1] - TIED * torch.finfo(precision).eps * size
     hits = int((top.scores[0] >= last).sum())
     return Answered(sure, len(found[0].pool.places), took, hits, _error(top.scores, true.scores) / size)
 

@@ -13,7 +13,7 @@ from precedents.data.examples import checked_range
 from precedents.data.parts import together, without
 from precedents.errors import InputError
 from precedents.index.build import Building, Given, finished, unasked
-from precedents.index.check import Check, checked
+from precedents.index.check import IndexCheck, checked
 from precedents.index.codes import KEPT, Coder
 from precedents.index.contents import IndexFolder, State, state
 from precedents.index.plan import ROWS, threads
@@ -146,7 +146,7 @@ class Index:
         return relevance
 
     @door
-    def check(self, cases: Any = 50, k: int = 10) -> Check:
+    def check(self, cases: Any = 50, k: int = 10) -> IndexCheck:
         """Answers some cases from the index and by a full pass over the training set, side by side.
 
         cases: how many training instances are taken as cases, or cases as `Explainer.explain` takes them.

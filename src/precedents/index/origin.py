@@ -51,7 +51,7 @@ class Origin:
         if changed:
             yield f"the weights ({changed[0]}{f' and {len(changed) - 1} more' if changed[1:] else ''})"
         elif self.model != now.model:
-            yield "the architecture of the model"
+            yield "the architecture of the model or its loss"
 
 
 def compared(metric: Metric) -> str:

@@ -31,7 +31,7 @@ FOLDER = "shards"
 KNOWN = 4096  # instances in all whose logits are kept, by which a model is known; of fewer, all
 CODES = [each.name for each in fields(Codes)]
 
-Made = Callable[
+Maker = Callable[
     [int | str], Relevance
 ]  # the model, the training set and the metric, for so many bytes of memory
 
@@ -181,7 +181,7 @@ def added_plan(folder: Path, number: int) -> Path:
 WORKSHOPS: dict[str, Workshop] = {}  # the last one that this process has opened
 
 
-def shard(folder: Path, made: Made, number: int) -> int:
+def shard(folder: Path, made: Maker, number: int) -> int:
     """Makes one shard of the plan in the folder, in any process; gives its number.
 
     A pure function of the folder and the number: what a process needs of the model and the training set is made
@@ -196,9 +196,11 @@ def shard(folder: Path, made: Made, number: int) -> int:
     return number
 
 
-def opened(folder: Path, plans: Sequence[IndexPlan], made: Made) -> Workshop:
-    """A workshop, with a model and a metric that the plan is of."""
+def opened(
+    folder: Path, plans: Sequence[IndexPlan], made: Maker, relevance: Relevance | None = None
+) -> Workshop:
+    """A workshop, with a model and a metric that the plan is of: `made` now, unless they are there."""
     with threads(plans[0].threads):
-        relevance = made(plans[0].memory)
+        relevance = relevance or made(plans[0].memory)
         plans[0].refuse(relevance, folder)
     return Workshop(folder, plans, relevance)

@@ -10,6 +10,7 @@ import torch
 
 from precedents.runtime.progress import duration
 from precedents.runtime.wording import readable
+from precedents.seen import boxed
 
 T = TypeVar("T")
 
@@ -39,6 +40,9 @@ class Estimate:
         return (
             f"about {duration(self.seconds)}, {readable(self.memory)} of memory, {readable(self.disk)} on disk"
         )
+
+    def _repr_html_(self) -> str:
+        return boxed(str(self))
 
 
 @cache

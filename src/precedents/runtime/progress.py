@@ -1,8 +1,8 @@
-"""Progress of whatever takes longer than a second, on stderr: a bar on terminals, and plain lines if asked for.
+"""Progress of whatever takes longer than a second: a bar on terminals and in notebooks, plain lines elsewhere.
 
-A library says nothing where there is no terminal; a command does, so it asks for lines. Work within work
-that is shown already is shown too once it takes long. How long the rest will take is said by the seconds that
-the items were expected to take, where they are known, and by those that they have taken.
+Lines go to stderr: a command asks for them after a second, a script without a terminal has them after five.
+Work within work that is shown already is shown too once it takes long. How long the rest will take is said by
+the seconds that the items were expected to take, where they are known, and by those that they have taken.
 """
 
 import sys
@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
+from html import escape
 from threading import Lock, Timer
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, TaskID
@@ -24,7 +25,9 @@ Tell = Callable[[str], None]  # is given a line
 Show = Callable[[str, "Pace"], AbstractContextManager[Advance]]  # is given a title and how far the work is
 
 LONGEST = 30.0  # seconds between two lines
-LONG = 5.0  # seconds after which work within work has a bar of its own
+LONG = 5.0  # seconds after which work within work has a bar of its own,
+SCRIPT = 5.0  # and after which a script without a terminal has its first line
+OFTEN = 0.2  # seconds between two pictures of a notebook's bar
 TRUST = 0.1  # the share of all work that the expectation counts for beside what the finished items took
 MOST = 4.0  # times its expected seconds that an item counts for: what nobody expected says little of the rest
 
@@ -143,11 +146,11 @@ def _outermost(title: str, pace: Pace, patience: float) -> Iterator[Advance]:
     tell = _told.get()
     if tell is None and sys.stderr.isatty():
         display = _bar(title, pace, patience)
-    elif tell is not None or _lines_wanted.get():
-        display = _lines(title, pace, patience, tell or _on_stderr)
+    elif tell is None and (shown := _notebook()) is not None:
+        display = _in_cell(title, pace, patience, shown)
     else:
-        yield _nothing
-        return
+        asked = tell is not None or _lines_wanted.get()
+        display = _lines(title, pace, patience if asked else max(patience, SCRIPT), tell or _on_stderr)
     with display as (advance, show):
         _inner.set(show)
         try:
@@ -193,6 +196,49 @@ def _bar(title: str, pace: Pace, patience: float) -> Iterator[tuple[Advance, Sho
         with lock:
             over = True
         bar.stop()
+
+
+def _notebook() -> Callable[..., Any] | None:
+    """What shows HTML below a cell, where this runs in a kernel of a notebook."""
+    core = sys.modules.get("IPython")
+    shell = None if core is None else core.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import HTML, display
+
+    return lambda text, **how: display(HTML(text), **how)
+
+
+@contextmanager
+def _in_cell(
+    title: str, pace: Pace, patience: float, shown: Callable[..., Any]
+) -> Iterator[tuple[Advance, Show]]:
+    """A bar below the cell of a notebook, which is gone when the work is done."""
+    name, latest, first = f"precedents-{id(pace)}", monotonic(), True
+
+    def advance() -> None:
+        nonlocal latest, first
+        pace.advance()
+        if pace.latest - pace.began > patience and pace.latest - latest > OFTEN:
+            shown(_bar_of(title, pace), display_id=name, update=not first)
+            latest, first = pace.latest, False
+
+    @contextmanager
+    def show(_: str, pace: Pace) -> Iterator[Advance]:
+        yield pace.advance
+
+    try:
+        yield advance, show
+    finally:
+        if not first:
+            shown("", display_id=name, update=True)
+
+
+def _bar_of(title: str, pace: Pace) -> str:
+    """A bar and its state in words, as HTML."""
+    size = pace.size
+    bar = "" if not size else f"<progress max='1' value='{pace.completed / size:.3f}'></progress> "
+    return f"<label>{escape(title)} {bar}{escape(_state(pace))}</label>"
 
 
 def _columns() -> Iterator["ProgressColumn"]:

@@ -16,7 +16,9 @@ import numpy as np
 from precedents.seen import visible
 from precedents.views import comparison
 from precedents.views.comparison import Column, compared, parts, sides
+from precedents.views.drawing import new_figure
 from precedents.views.instance import Cell, Shown, as_png, lines, shrunk
+from precedents.views.marks import as_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +29,15 @@ SMALL, LARGE = 72, 160  # pixels that a picture of a page may have on its longer
 LONG = 320  # letters of a text that a page shows at once
 FEW = 24  # columns of a table row that a page shows at once
 AGREES, DISAGREES = "#2a7f62", "#c0392b"  # colours
+ROW = "display:flex;flex-wrap:wrap;gap:8px;margin:0 0 12px;align-items:flex-start"
+STYLES = (
+    ":root{color-scheme:light dark}"
+    "body{margin:0;background:#fff;color:#24292e;font:15px/1.45 system-ui,sans-serif}"
+    "main{max-width:72rem;margin:0 auto;padding:1rem}h1{font-size:1.3rem;overflow-wrap:anywhere}"
+    "figure,p,pre{overflow-wrap:anywhere}figcaption{font-size:.85em}"
+    "@media(prefers-color-scheme:dark){body{background:#14171a;color:#e6e8ea}}"
+    "@media print{body{background:#fff;color:#000}figure{break-inside:avoid}}"
+)
 
 
 @dataclass(frozen=True)
@@ -98,11 +109,9 @@ class TiledExample:
 
 def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
     """The strips as a matplotlib figure, one row per case; no global state of matplotlib is touched."""
-    from matplotlib.figure import Figure
-
     columns = 1 + max(len(strip.precedents) for strip in strips)
     wide = max(_width(cell, strip) for strip in strips for cell in strip.cells)
-    drawn = Figure(figsize=(wide * columns, 1.7 * len(strips) + 0.4), layout="constrained")
+    drawn = new_figure(figsize=(wide * columns, 1.7 * len(strips) + 0.4), layout="constrained")
     axes = drawn.subplots(len(strips), columns, squeeze=False)
     for row, strip in zip(axes, strips, strict=True):
         for place, cell in zip(row, strip.cells, strict=False):
@@ -142,44 +151,53 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
 
 
 def page(strips: Sequence[Strip], heading: str = "") -> str:
-    """The strips as an HTML fragment, one row per case; everything shown is escaped."""
-    rows = "".join("<tr>" + "".join(_cell(cell, strip) for cell in strip.cells) + "</tr>" for strip in strips)
-    title = f"<caption style='text-align:left'>{escape(visible(heading))}</caption>" if heading else ""
-    return f"<table class='precedents' style='border-collapse:collapse'>{title}<tbody>{rows}</tbody></table>"
+    """The strips as an HTML fragment, one row per case, which wraps on a narrow screen; all is escaped.
+
+    Letters have the colour of the page around it, so that it is readable on light and on dark ground.
+    """
+    cells = ("".join(_cell(cell, strip) for cell in strip.cells) for strip in strips)
+    rows = "".join(f"<div style='{ROW}'>{each}</div>" for each in cells)
+    title = f"<p class='heading'>{escape(visible(heading))}</p>" if heading else ""
+    return f"<div class='precedents'>{title}{rows}</div>"
 
 
 def document(fragment: str, title: str) -> str:
-    """A page of its own around an HTML fragment."""
+    """A page of its own around an HTML fragment: for light and dark, for screens, phones and paper."""
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(visible(title))}</title></head>"
-        f"<body style='font-family:sans-serif'>{fragment}</body></html>\n"
+        f"<title>{escape(visible(title))}</title><style>{STYLES}</style></head>"
+        f"<body><main><h1>{escape(visible(title))}</h1>{fragment}</main></body></html>\n"
     )
 
 
 def _cell(cell: Cell, strip: Strip) -> str:
-    colour = {None: "#222222", True: AGREES, False: DISAGREES}[cell.agrees]
-    mark = " ✗" if cell.agrees is False else ""
+    """The instance, and below it what it is called: so pictures of one row are aligned."""
+    colour = {None: "currentColor", True: AGREES, False: DISAGREES}[cell.agrees]
+    mark = {None: "", True: "", False: " ✗"}[cell.agrees]
     if isinstance(cell.shown, str):
         other = strip.case.shown if cell.agrees is not None else None
-        body = f"<p style='max-width:16em'>{_text(cell.shown, other)}</p>"
+        body = f"<p style='margin:0 0 .4em'>{_text(cell, cell.shown, other)}</p>"
     elif isinstance(cell.shown, Mapping):
         text = visible("\n".join(strip.lines(cell, most=12)))
-        body = f"<pre style='text-align:left'>{escape(text)}</pre>"
+        body = f"<pre style='text-align:left;margin:0 0 .4em;white-space:pre-wrap'>{escape(text)}</pre>"
     else:
         body = (
-            f"<img alt='{escape(visible(cell.title))}' width='96' style='image-rendering:pixelated' "
-            f"src='{as_png(cell.shown)}'>"
+            f"<img alt='{escape(visible(cell.title))}' width='96' "
+            f"style='image-rendering:pixelated;height:auto' src='{as_png(cell.shown)}'>"
         )
-    style = f"border:2px solid {colour};padding:6px;text-align:center;vertical-align:top"
+    wide = "width:96px" if not isinstance(cell.shown, (str, Mapping)) else "flex:1 1 14em;max-width:24em"
+    style = f"border:2px solid {colour};padding:6px;margin:0;{wide}"
+    said = f"{escape(visible(cell.title))}{mark}"
     return (
-        f"<td style='{style}'><div style='color:{colour}'>{escape(visible(cell.title))}{mark}</div>{body}</td>"
+        f"<figure style='{style}'>{body}<figcaption style='white-space:pre-line'>{said}</figcaption></figure>"
     )
 
 
-def _text(text: str, case: Shown | None) -> str:
-    """With words that the case has too in bold, and unknown ones marked."""
+def _text(cell: Cell, text: str, case: Shown | None) -> str:
+    """With words marked by their shares of the score, or else those that the case has too in bold."""
+    if cell.words is not None:
+        return as_html(cell.words.marked(text))
     tags = {"": "{}", "shared": "<b>{}</b>", "unknown": "<mark>{}</mark>"}
     return "".join(tags[kind].format(escape(visible(part))) for part, kind in parts(text, case))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from precedents.seen import clipped, visible
+from precedents.views.drawing import new_figure
 from precedents.views.gallery import AGREES, DISAGREES
 from precedents.views.instance import Cell, as_png
 from precedents.views.instance import lines as row_lines
@@ -93,8 +94,6 @@ def share_figure(
     columns: Mapping[str, float],
 ) -> "Figure":
     """A matplotlib figure; no global state of matplotlib is touched."""
-    from matplotlib.figure import Figure
-
     drawn_bars = [("layers", kept(bars))]
     if words is not None:
         drawn_bars += [(f"words: {c.title}", dict(w.largest(BARS))) for c, w in zip(cells, words, strict=True)]
@@ -103,7 +102,7 @@ def share_figure(
     pictured = maps if all(map(_is_picture, cells)) else ()
     down = 2 if pictured else 1
     height = max(1.9 * down, 0.6 + 0.19 * max(len(each) for _, each in drawn_bars))
-    drawn = Figure(figsize=(1.7 * len(pictured) + 3.2 * len(drawn_bars), height), layout="constrained")
+    drawn = new_figure(figsize=(1.7 * len(pictured) + 3.2 * len(drawn_bars), height), layout="constrained")
     ratios = [1.7] * len(pictured) + [3.2] * len(drawn_bars)
     grid = drawn.add_gridspec(down, len(ratios), width_ratios=ratios)
     for i, each in enumerate(pictured):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from precedents.seen import visible
+from precedents.views.drawing import new_figure
 from precedents.views.gallery import AGREES, DISAGREES
 
 if TYPE_CHECKING:
@@ -24,11 +25,9 @@ Pair = tuple[str, str]  # of a metric and a criterion
 
 def grid(count: int, across: int, width: float, height: float) -> tuple["Figure", "list[Axes]"]:
     """A figure with `count` panels, each `height` high; with none, it says that there is nothing to show."""
-    from matplotlib.figure import Figure
-
     across = max(across, 1)
     down = max(-(-count // across), 1)
-    drawn = Figure(figsize=(width, down * height + 0.45), layout="constrained", facecolor="none")
+    drawn = new_figure(figsize=(width, down * height + 0.45), layout="constrained", facecolor="none")
     axes = list(drawn.subplots(down, across, squeeze=False).flat)
     for place in axes:
         place.set_facecolor("none")

@@ -90,6 +90,7 @@ class Report:
     spread: Mapping[str, float] = field(default_factory=dict)  # of the training set's columns, if it is a table
     better: Mapping[str, str] = field(default_factory=dict)  # by criterion, "higher" or "zero": what is best
     meaning: Mapping[str, str] = field(default_factory=dict)  # by criterion, in a sentence or two
+    compared: Mapping[str, str] = field(default_factory=dict)  # by metric, what it compares, in a sentence
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,9 @@ class StandingOut:
 
     kind: str  # picture, row or text
     traits: Sequence[Trait] = ()  # of rows and texts
-    picture: Array | None = None  # [h, w], of pictures: how much brighter the first list is, in deviations
+    picture: Array | None = (
+        None  # [h, w], of pictures: how much larger the first list's values are, in deviations
+    )
 
     def sentences(self, one: str, other: str) -> list[str]:
         """What separates the lists of these names."""
@@ -55,9 +57,9 @@ class StandingOut:
             return [self._region(one, other)] if self.picture.size else []
         said = [f"{self._told(trait)}: {_pair(trait, one, other, self.kind)}" for trait in self.traits[:MOST]]
         cases = [
-            f"The case is nearer to the precedents for {name} in {_listed(found)}."
+            f"The case is nearer to {name} in {_listed(found)}."
             for side, name in (("one", one), ("other", other))
-            if (found := [trait.name for trait in self.traits[:MOST] if trait.nearer == side])
+            if (found := [self._told(trait) for trait in self.traits[:MOST] if trait.nearer == side])
         ]
         return [f"What separates them: {'; '.join(said)}."] * bool(said) + cases
 
@@ -70,11 +72,11 @@ class StandingOut:
         row, column = np.unravel_index(int(np.abs(self.picture).argmax()), self.picture.shape)
         apart = float(self.picture[row, column])
         if abs(apart) < ENOUGH:
-            return "No pixel separates them."
+            return "No region of the pictures separates them."
         high, low = (one, other) if apart > 0 else (other, one)
         return (
-            f"They differ most around row {row}, column {column}, where those for {high} have more than those "
-            f"for {low} ({abs(apart):.1f} standard deviations)."
+            f"They differ most around row {row}, column {column}, where {high} have larger values than {low} "
+            f"({abs(apart):.1f} standard deviations)."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,8 +115,14 @@ def _difference(one: Sequence[Array], other: Sequence[Array]) -> Array:
     left, right = (np.stack([_grey(each) for each in side]) for side in (one, other))
     apart = left.mean(axis=0) - right.mean(axis=0)
     spread = np.sqrt((left.var(axis=0) + right.var(axis=0)) / 2)
-    level = max(float(spread.mean()), SMALLEST)
-    found: Array = apart / np.maximum(spread, level)
+    return _smooth(apart) / max(float(spread.mean()), SMALLEST)
+
+
+def _smooth(picture: Array) -> Array:
+    """Each pixel with its neighbours, so that a region counts more than a pixel."""
+    wide = np.pad(picture, 1, mode="edge")
+    h, w = picture.shape
+    found: Array = np.mean([wide[i : i + h, j : j + w] for i in range(3) for j in range(3)], axis=0)
     return found
 
 
@@ -176,7 +184,7 @@ def _largest(traits: Sequence[Trait]) -> list[Trait]:
 
 def _pair(trait: Trait, one: str, other: str, kind: str) -> str:
     digits = ".0%" if kind == "text" or " = " in trait.name else NUMBER
-    return f"{trait.one:{digits}} for {one}, {trait.other:{digits}} for {other}"
+    return f"{trait.one:{digits}} in {one}, {trait.other:{digits}} in {other}"
 
 
 def _listed(names: Sequence[str]) -> str:

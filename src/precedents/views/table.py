@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NONE = "–"
 STYLES = {"passed": "green", "weak": "yellow", "failed": "red", "undecided": "cyan"}  # in the terminal
+EDGES = {"passed": "#2a7f62", "weak": "#a15c00", "failed": "#c0392b", "undecided": "#3b6ea5"}  # on pages
 MARKS = {"weak": "~", "failed": "!", "undecided": "?"}  # by verdict, for whoever sees no colours
 LEGEND = "passed, weak (~), failed (!), undecided (?), not applicable or left out (–)"
 
@@ -81,6 +82,16 @@ class Table:
         for name, (_, *cells) in zip(names, self.entries, strict=True):
             drawn.add_row(Text(name), *map(_marked, cells))
         return drawn
+
+    def html(self) -> str:
+        """An HTML fragment in the colours of the page around it; a verdict is a mark and an edge."""
+        heads = "".join(f"<th scope='col'>{_lines(each)}</th>" for each in self.headings)
+        rows = "".join(f"<tr>{''.join(map(_td, range(len(row)), row))}</tr>" for row in self.entries)
+        caption = f"<caption style='text-align:left;caption-side:bottom;color:inherit'>{LEGEND}</caption>"
+        return (
+            f"<div style='overflow-x:auto'><table class='precedents' style='border-collapse:collapse'>{caption}"
+            f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        )
 
     def markdown(self) -> str:
         """A heading, the table and its notes; what failed is bold."""
@@ -170,6 +181,20 @@ def _folded(name: str) -> str:
     for word in re.split(r"[_(),\s]+", name.strip(")").replace("label=", "")):
         lines += [word] if len(word) <= 9 else [f"{word[:7]}-", word[7:]]
     return "\n".join(lines)
+
+
+def _lines(name: str) -> str:
+    return escape(_folded(visible(name))).replace("\n", "<br>")
+
+
+def _td(place: int, entry: Entry) -> str:
+    """A cell of a page; the first of a row names it."""
+    text = escape(visible(entry.text))
+    if not place:
+        return f"<th scope='row' style='text-align:left;white-space:nowrap'>{text}</th>"
+    edge = f"border-left:4px solid {EDGES[entry.verdict]};" if entry.verdict in EDGES else ""
+    says = f" title='{escape(visible(entry.why or entry.verdict))}'" if entry.why or entry.verdict else ""
+    return f"<td style='{edge}text-align:right;padding:2px 6px'{says}>{text}{MARKS.get(entry.verdict, '')}</td>"
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -61,10 +61,6 @@ def build(
             show_estimate(Index.estimate(chosen.model, chosen.train, metric, **options), as_json)
             return
         building = Building(index, named, memory, rows)
-        if prepare:
-            building.prepared().basis  # noqa: B018  which is made, and written
-        show(
-            str(
-                Index(building.prepared() if prepare else building.built(chosen_engine(engine, address), shard))
-            )
-        )
+        workshop = building.prepared() if prepare else building.built(chosen_engine(engine, address), shard)
+        _ = workshop.basis  # which is made, and written
+        show(str(Index(workshop)))

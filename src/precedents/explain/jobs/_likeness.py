@@ -8,7 +8,7 @@ then compared themselves.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -18,21 +18,25 @@ from torch.nn.functional import adaptive_avg_pool2d, normalize
 
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
-from precedents.data.inputs import Inputs
-from precedents.explain.jobs._neighbours import Units
+from precedents.data.inputs import Inputs, leaves
+from precedents.explain.jobs._neighbours import WIDEST, Units
 from precedents.explain.jobs._portrayal import Portrayal
+from precedents.gradients.rows import Rows
+from precedents.index.codes import unit
+from precedents.index.sketch import CountSketch
 from precedents.runtime.progress import tracked
 from precedents.runtime.sparse import SparseRows
 
 SIDE = 32  # pixels of a side at which pictures are compared, at most
-MOVED = 2  # pixels by which one may be moved against the other
+MOVED = 14  # parts of a side by one of which a picture may be moved against the other
 WAVES = 8  # frequencies of a side that describe a picture
 LETTERS = 3  # that are taken together
 BUCKETS = 512  # numbers that describe a text
-READ = 512  # instances that are read at once
+READ = 512  # instances that are read at once, at most,
+NUMBERS = 2**22  # of which they have no more
 PLAIN = re.compile(r"[\W_]+")  # what is neither letter nor digit
 
-Pair = tuple[int, int]
+IndexPair = tuple[int, int]
 
 
 class Likeness(ABC):
@@ -50,48 +54,47 @@ class Likeness(ABC):
 
     def units(self, examples: Examples, title: str) -> Units:
         """The descriptions of all instances, of length one."""
-        found = torch.zeros(0)
-        for start in tracked(range(0, len(examples), READ), title):
-            batch = examples.take(range(start, min(start + READ, len(examples))))
-            part = normalize(self.described(examples, batch).float(), dim=1)
-            found = part.new_empty(len(examples), part.shape[1]) if not start else found
-            found[start : start + len(part)] = part
+        size = at_once(examples)
+        width = self.described(examples, examples.take(range(1))).shape[1]
+        sketch = CountSketch(width, WIDEST)
+        found = torch.empty(len(examples), sketch.length)
+        for start in tracked(range(0, len(examples), size), title):
+            batch = examples.take(range(start, min(start + size, len(examples))))
+            part = Rows.of(self.described(examples, batch).float())
+            found[start : start + len(batch.labels)] = unit(sketch, part)
         return Units(found)
 
 
 @dataclass(frozen=True)
-class Pictures(Likeness):
+class PictureLikeness(Likeness):
     """Grey pictures of at most 32 pixels a side."""
 
-    rule = f"the correlation at the best shift by up to {MOVED} pixels, of {SIDE} pixels a side at most"
+    portrayal: Portrayal
+    rule = f"the correlation of the pixels, at the best shift by up to 1/{MOVED} of a side"
 
-    def described(self, examples: Examples, batch: Batch) -> Tensor:  # noqa: ARG002
+    def described(self, examples: Examples, batch: Batch) -> Tensor:
         """The strengths of the long waves, without their places."""
-        waves = torch.fft.fft2(_grey(batch.inputs)).abs()[:, :WAVES, :WAVES].flatten(1)
-        back = torch.fft.fft2(_grey(batch.inputs)).abs()[:, -WAVES + 1 :, :WAVES].flatten(1)
-        return torch.cat([waves[:, 1:], back], dim=1)  # the first is the mean brightness
+        waves = torch.fft.fft2(self._grey(examples, batch)).abs()
+        kept = [waves[:, :WAVES, :WAVES], waves[:, 1 - WAVES :, :WAVES]]
+        return torch.cat([part.flatten(1) for part in kept], dim=1)[:, 1:]  # the first is the mean brightness
 
     def alike(self, one: tuple[Examples, Batch], other: tuple[Examples, Batch]) -> Tensor:
         """The correlation of the pixels at the best shift."""
-        left, right = (_grey(batch.inputs) for _, batch in (one, other))
-        steps = range(-MOVED, MOVED + 1)
-        best = torch.full((len(left),), -1.0)
-        for down in steps:
-            for across in steps:
-                best = torch.maximum(best, _correlated(left, right, down, across))
-        return best
+        left, right = (self._grey(*each) for each in (one, other))
+        down, across = (range(-(side // MOVED), side // MOVED + 1) for side in left.shape[1:])
+        found = [_correlated(left, right, i, j) for i in down for j in across]
+        return torch.stack(found).amax(dim=0)
 
-
-def _grey(inputs: Inputs) -> Tensor:
-    """Pictures [b, h, w], no larger than they are compared at."""
-    assert isinstance(inputs, Tensor)
-    pixels = inputs.float().cpu()
-    while pixels.ndim > 4:
-        pixels = pixels[:, 0]
-    if pixels.ndim == 4:
-        pixels = pixels.mean(dim=3 if pixels.shape[3] in (1, 3) and pixels.shape[1] not in (1, 3) else 1)
-    height, width = (min(SIDE, side) for side in pixels.shape[1:])
-    return pixels if pixels.shape[1:] == (height, width) else adaptive_avg_pool2d(pixels, (height, width))
+    def _grey(self, examples: Examples, batch: Batch) -> Tensor:
+        """Pictures [b, h, w], no larger than they are compared at."""
+        pixels = batch.inputs
+        if not isinstance(pixels, Tensor) or pixels.ndim < 3:
+            pixels = torch.stack([torch.as_tensor(each) for each in self.portrayal.several(examples, batch)])
+        last = pixels.ndim == 4 and pixels.shape[3] in (1, 3) and pixels.shape[1] not in (1, 3)
+        pixels = (pixels.movedim(3, 1) if last else pixels).float().cpu()
+        pixels = pixels.flatten(1, -3).mean(dim=1) if pixels.ndim > 3 else pixels
+        height, width = (min(SIDE, side) for side in pixels.shape[1:])
+        return pixels if pixels.shape[1:] == (height, width) else adaptive_avg_pool2d(pixels, (height, width))
 
 
 def _correlated(left: Tensor, right: Tensor, down: int, across: int) -> Tensor:
@@ -104,7 +107,7 @@ def _correlated(left: Tensor, right: Tensor, down: int, across: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Texts(Likeness):
+class TextLikeness(Likeness):
     """Texts as a person reads them."""
 
     portrayal: Portrayal
@@ -126,12 +129,12 @@ class Texts(Likeness):
         return torch.where(torch.tensor(same), torch.ones_like(cosines), cosines.clamp(max=0.999))
 
     def _plain(self, examples: Examples, batch: Batch) -> list[str]:
-        shown = (self.portrayal.of(examples, i) for i in batch.indices)
+        shown = self.portrayal.several(examples, batch)
         return [PLAIN.sub(" ", str(text).casefold()).strip() for text in shown]
 
 
 @dataclass(frozen=True, eq=False)
-class TableRows(Likeness):
+class RowLikeness(Likeness):
     """Rows of numbers."""
 
     mean: Tensor
@@ -155,29 +158,37 @@ def _flat(inputs: Inputs) -> Tensor:
     return whole.double().cpu().flatten(1)
 
 
+def at_once(examples: Examples) -> int:
+    """How many instances are read at once."""
+    numbers = sum(leaf.numel() for leaf in leaves(examples.first) if isinstance(leaf, Tensor))
+    return max(1, min(READ, NUMBERS // max(1, numbers)))
+
+
 def likeness_of(portrayal: Portrayal) -> Likeness:
     """How the instances of a training set are compared, by what they are."""
     train = portrayal.subject.train
     first = train.take([0]).inputs
-    if isinstance(first, Tensor) and first.ndim >= 3 and first.is_floating_point():
-        return Pictures()
     numeric = isinstance(first, Tensor) and first.is_floating_point()
-    if isinstance(portrayal.seen(0), str) or not numeric:
-        return Texts(portrayal)
+    shown = portrayal.seen(0)
+    if not isinstance(shown, (str, Mapping)):
+        return PictureLikeness(portrayal)
+    if isinstance(shown, str) or not numeric:
+        return TextLikeness(portrayal)
     total = squares = torch.zeros(1, dtype=torch.double)
-    for batch in train.batches(READ):
+    for batch in train.batches(at_once(train)):
         rows = _flat(batch.inputs)
         total, squares = total + rows.sum(dim=0), squares + rows.square().sum(dim=0)
     mean = total / len(train)
     deviation = (squares / len(train) - mean.square()).clamp(min=0).sqrt()
-    return TableRows(mean, torch.where(deviation > 1e-9 * (1 + mean.abs()), deviation, 1.0))
+    return RowLikeness(mean, torch.where(deviation > 1e-9 * (1 + mean.abs()), deviation, 1.0))
 
 
-def compared(likeness: Likeness, sets: tuple[Examples, Examples], pairs: Sequence[Pair]) -> list[float]:
+def compared(likeness: Likeness, sets: tuple[Examples, Examples], pairs: Sequence[IndexPair]) -> list[float]:
     """How alike the instances of each pair are, a few pairs at a time."""
     found: list[float] = []
-    for start in tracked(range(0, len(pairs), READ), "pairs"):
-        some = pairs[start : start + READ]
+    size = at_once(sets[0])
+    for start in tracked(range(0, len(pairs), size), "pairs"):
+        some = pairs[start : start + size]
         left, right = ([pair[side] for pair in some] for side in (0, 1))
         one, other = (sets[0], sets[0].take(left)), (sets[1], sets[1].take(right))
         found += likeness.alike(one, other).tolist()

@@ -8,8 +8,8 @@ from torch import Tensor
 from precedents.errors import NotApplicable
 from precedents.index.codes import unit
 from precedents.index.sketch import CountSketch
+from precedents.metrics.features.all_hidden import all_hidden
 from precedents.metrics.features.inputs import inputs
-from precedents.metrics.features.last_hidden import last_hidden
 from precedents.metrics.ranking import TopK
 from precedents.metrics.vectors import Features, Vectors
 from precedents.metrics.workspace import Workspace
@@ -17,8 +17,8 @@ from precedents.runtime.progress import tracked
 from precedents.runtime.sparse import SparseRows
 
 FLOAT32 = 4  # bytes
-FEWEST = 64  # numbers of a vector that is made shorter
-BLOCK = 2**25  # numbers of a block of cosines
+WIDEST = 512  # numbers up to which vectors are compared as they are
+BLOCK = 2**26  # bytes of a block of cosines
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,12 @@ class Units:
 
 
 def units(vectors: Vectors) -> Units:
-    """The training set's vectors at length one; sketched where the budget has no room for them."""
-    workspace = vectors.workspace
-    n, room = len(vectors), max(1, workspace.room)
-    buckets = vectors.width if FLOAT32 * n * vectors.width <= room else max(FEWEST, room // (FLOAT32 * n))
-    sketch, found, sparse = CountSketch(vectors.width, buckets), torch.zeros(0), list[Tensor]()
+    """The training set's vectors at length one; long ones are sketched, whatever the memory."""
+    workspace, n = vectors.workspace, len(vectors)
+    sketch, found, sparse = CountSketch(vectors.width, WIDEST), torch.zeros(0), list[Tensor]()
+    workspace.classifier.budget.bound(
+        2 * FLOAT32 * n * sketch.length, f"Neighbours of {n} instances", "Allow more memory: memory=."
+    )
     for places, rows in vectors.rows(workspace.train):
         if isinstance(rows.matrix, SparseRows):
             sparse.append(_unit_sparse(rows.matrix))
@@ -59,21 +60,22 @@ def _unit_sparse(rows: SparseRows) -> Tensor:
 
 
 def own_features(workspace: Workspace) -> Features:
-    """What instances are neighbours by: the last hidden layer, or the inputs of a model that has none."""
+    """What instances are neighbours by: the hidden layers, or the inputs of a model that has none."""
     try:
-        Vectors.of(workspace, last_hidden)
+        Vectors.of(workspace, all_hidden)
     except NotApplicable:
         return inputs
-    return last_hidden
+    return all_hidden
 
 
-def nearest(asked: Units, offered: Units, k: int, title: str, same: bool) -> TopK:
+def nearest(asked: Units, offered: Units, k: int, title: str, same: bool, room: int = BLOCK) -> TopK:
     """For each vector that is asked for its k nearest [m, k], ties to the smaller index.
 
-    `same` says that both are the same vectors, of which none is its own neighbour.
+    `same` says that both are the same vectors, of which none is its own neighbour; `room` is how many bytes a
+    block of cosines may take.
     """
     n, k = len(offered), min(k, len(offered) - same)
-    size = max(1, BLOCK // max(1, n))
+    size = max(1, min(room, BLOCK) // (FLOAT32 * max(1, n)))
     indices, values = list[Tensor](), list[Tensor]()
     for start in tracked(range(0, len(asked), size), title):
         stop = min(start + size, len(asked))
@@ -90,14 +92,24 @@ def _best(scores: Tensor, k: int) -> TopK:
     """The k largest of each row, which need not be sorted as a whole; ties to the smaller index."""
     if not k:
         return TopK(torch.zeros(len(scores), 0, dtype=torch.long), scores[:, :0])
-    last = scores.topk(k, dim=1).values[:, -1:]
-    above = (scores > last).sum(dim=1, keepdim=True)
-    tied = scores == last
-    kept = (scores > last) | (tied & (tied.cumsum(dim=1) <= k - above))
-    indices = kept.nonzero()[:, 1].reshape(len(scores), k)
+    values, found = scores.topk(min(k + 1, scores.shape[1]), dim=1)
+    tied = (
+        (values[:, k - 1] == values[:, -1]).nonzero().flatten() if values.shape[1] > k else values[:0, 0].long()
+    )
+    indices = found[:, :k].clone()
+    if len(tied):
+        indices[tied] = _first_of_equals(scores[tied], values[tied, k - 1 : k], k)
+    indices = indices.sort(dim=1).values
     own = scores.gather(1, indices)
     order = own.argsort(dim=1, descending=True, stable=True)
     return TopK(indices.gather(1, order), own.gather(1, order))
+
+
+def _first_of_equals(scores: Tensor, last: Tensor, k: int) -> Tensor:
+    """The places [m, k] of what is above the last, and of the first ones that equal it."""
+    above, equal = scores > last, scores == last
+    kept = above | (equal & (equal.cumsum(dim=1) <= k - above.sum(dim=1, keepdim=True)))
+    return kept.nonzero()[:, 1].reshape(len(scores), k)
 
 
 def votes(top: TopK, labels: Tensor, classes: int) -> Tensor:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from precedents.adapters._subject import Subject
+from precedents.data.batch import Batch
 from precedents.data.examples import Examples
 from precedents.data.ids import shown_id
+from precedents.data.inputs import bare
 from precedents.seen import clipped
 from precedents.views.gallery import Strip
 from precedents.views.instance import Cell, Shown, shown
@@ -45,6 +47,13 @@ class Portrayal:
     def of(self, examples: Examples, i: int) -> Shown:
         """An instance of any set, as a person sees it."""
         return shown(examples.seen([i])[0], self.subject.render)
+
+    def several(self, examples: Examples, batch: Batch) -> list[Shown]:
+        """The instances of a batch of any set, as a person sees them, without reading them again."""
+        if examples.originals is not None:
+            return [shown(each, self.subject.render) for each in examples.seen(batch.indices)]
+        places = range(len(batch.labels))
+        return [shown(bare(batch.inputs, i), self.subject.render) for i in places]
 
     def cell(self, i: int, title: str = "", agrees: bool | None = None) -> Cell:
         """A training instance under its name, its label and whatever else there is to say."""

@@ -70,7 +70,11 @@ class Tabled(ABC):
         """A pandas frame with the rows; training instances are in the column `index`."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows(), columns=list(self.columns))
+        rows = self.rows()
+        frame = pd.DataFrame(rows, columns=list(self.columns))
+        for name in frame.columns[frame.isna().any()]:  # numbers that may be missing stay whole
+            frame[name] = pd.Series([row.get(name) for row in rows], dtype=object)
+        return frame
 
     def to_csv(self) -> str:
         """The rows as CSV; a text that a spreadsheet would take for a formula begins with an apostrophe."""

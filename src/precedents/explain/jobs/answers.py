@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from precedents.data.examples import Examples
 from precedents.explain.cautions import counted, hubs
@@ -41,12 +42,12 @@ class Answers(Tabled):
         """How many precedents of a case count."""
         return self.top.indices.shape[1]
 
-    @property
+    @cached_property
     def counts(self) -> Mapping[int, int]:
         """How many cases each training instance is the first precedent of: most first."""
         return counted(self.top.indices[:, 0].tolist())
 
-    @property
+    @cached_property
     def hubs(self) -> Mapping[int, float]:
         """The training instances that answer very many cases, with their share; of 20 cases or more."""
         return hubs(self.counts, len(self.cases), self.portrayal.subject.classifier.classes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Tabled):
+class ExplainerComparison(Tabled):
     """Two explainers on the same cases, the cases that changed most first.
 
     A case changed more if its prediction did, and then the fewer of its first k precedents both have.
@@ -86,19 +87,19 @@ class Comparison(Tabled):
         """How many precedents of a case are compared."""
         return self.one.top.indices.shape[1]
 
-    @property
+    @cached_property
     def changed(self) -> Tensor:
         """Of which cases [m] the predictions differ, by the names of their classes."""
         pairs = zip(self.one.cases.labels.tolist(), self.other.cases.labels.tolist(), strict=True)
         return torch.tensor([self.one.portrayal.plain(a) != self.other.portrayal.plain(b) for a, b in pairs])
 
-    @property
+    @cached_property
     def overlap(self) -> Tensor:
         """The shares [m] of the first k precedents that both have."""
         same = self.one.top.indices[:, :, None] == self.other.top.indices[:, None, :]
         return same.any(dim=2).double().mean(dim=1)
 
-    @property
+    @cached_property
     def order(self) -> list[int]:
         """The cases, those that changed most first; ties in their order."""
         changed, overlap = self.changed.tolist(), self.overlap.tolist()
@@ -155,7 +156,7 @@ def _both(what: str, one: Any, other: Any) -> str:
 
 
 @door
-def compare(one: "Explainer", other: "Explainer", cases: Any, k: int = 10) -> Comparison:
+def compare(one: "Explainer", other: "Explainer", cases: Any, k: int = 10) -> ExplainerComparison:
     """Where the predictions and the precedents of two explainers differ, on the same cases.
 
     one, other: explainers of two models on the same training set, or of one model by two metrics.
@@ -174,7 +175,7 @@ def compare(one: "Explainer", other: "Explainer", cases: Any, k: int = 10) -> Co
         View(name, found, top, Portrayal(each.subject))
         for name, found, top, each in zip(names, asked, tops, (one, other), strict=True)
     ]
-    return Comparison(views[0], views[1])
+    return ExplainerComparison(views[0], views[1])
 
 
 def _same_set(one: "Explainer", other: "Explainer") -> None:

@@ -29,10 +29,12 @@ class Contrast(Tabled):
     >>> _ = model.weight.data.copy_(2 * torch.eye(2))
     >>> explainer = pr.Explainer(model, (torch.eye(2), torch.tensor([0, 1])), classes=["cat", "dog"])
     >>> print(explainer.contrast(torch.tensor([3.0, 1.0]), "cat", "dog"))
-    cat (88.1%) or dog (11.9%)? predicted cat
+    cat (98.2%) or dog (1.8%)? predicted cat
       for cat  #0  +0.949  as dog -0.949
       for dog  #1  +0.316  as cat -0.316
-    The case is nearer to the precedents for cat in x0 and x1.
+    What separates them: x0: 1 in those for cat, 0 in those for dog; x1: 0 in those for cat, 1 in those for dog.
+    The case is nearer to those for cat in x0.
+    The case is nearer to those for dog in x1.
     """
 
     metric: str
@@ -60,7 +62,7 @@ class Contrast(Tabled):
     @property
     def notes(self) -> Sequence[str]:
         """What separates the two lists, and on which side of it the case is."""
-        one, other = map(self._name, self.sides)
+        one, other = (f"those for {self._name(side)}" for side in self.sides)
         return self.separating.sentences(one, other)
 
     def rows(self) -> list[Row]:

@@ -88,7 +88,7 @@ class Groups(Tabled):
         for group in self.groups:
             said += [
                 f"{group.name}: {sentence}"
-                for sentence in group.shared.sentences("its precedents", "other training instances")
+                for sentence in group.shared.sentences("its precedents", "others of their classes")
             ]
         return said
 
@@ -138,12 +138,22 @@ class Groups(Tabled):
                     self.portrayal.of(self.cases, group.cases[0]),
                 ),
                 [
-                    self.portrayal.cell(i, f"{count} of {len(group.cases)}", None)
-                    for i, count in list(group.counts.items())[:BESIDE]
+                    *(
+                        self.portrayal.cell(i, f"{count} of {len(group.cases)}", None)
+                        for i, count in list(group.counts.items())[:BESIDE]
+                    ),
+                    *_drawn(group.shared),
                 ],
             )
             for group in self.groups[:DRAWN]
         ]
+
+
+def _drawn(shared: StandingOut) -> list[Cell]:
+    """Of pictures, where the precedents have more than others of their classes."""
+    if shared.picture is None or not shared.picture.size or shared.picture.max() <= 0:
+        return []
+    return [Cell("what precedents share\nbeside others", (shared.picture / shared.picture.max()).clip(0, 1))]
 
 
 def _many(count: int, what: str) -> str:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from precedents.data.examples import Examples
-from precedents.explain.jobs._likeness import Likeness, Pair, compared, likeness_of
-from precedents.explain.jobs._neighbours import nearest
+from precedents.explain.jobs._likeness import IndexPair, Likeness, compared, likeness_of
+from precedents.explain.jobs._neighbours import Units, nearest
 from precedents.explain.jobs._portrayal import Portrayal, tag
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
 from precedents.runtime.given import share
@@ -13,6 +14,9 @@ from precedents.views.gallery import Strip
 from precedents.views.instance import Cell
 
 CANDIDATES = 3  # instances most like each in their description, which are compared with it
+LOWEST, HIGHEST = 0.95, 0.99  # how alike near duplicates are, at least and at most, if nothing is said
+NEARER = 3  # times that they are nearer than an instance and its nearest are, as a rule,
+SAMPLE = 500  # which is found from no more of them
 DESCRIBED = 0.9  # the cosine of descriptions below which no two instances are compared
 
 
@@ -138,22 +142,39 @@ class NearDuplicates(Tabled):
         ]
 
 
-def near_duplicates(portrayal: Portrayal, test: Examples | None, least: float) -> NearDuplicates:
+def near_duplicates(portrayal: Portrayal, test: Examples | None, least: float | None) -> NearDuplicates:
     """Within a subject's training set, and between it and a test set if one is given."""
-    train, least = portrayal.subject.train, share(least, "least")
-    likeness = likeness_of(portrayal)
-    pairs = list(_found(likeness, train, train, least))
+    train, likeness = portrayal.subject.train, likeness_of(portrayal)
+    asked = None if least is None else share(least, "least")
+    own = likeness.units(train, "training set")
+    least = _least(likeness, train, own) if asked is None else asked
+    pairs = list(_found(likeness, train, train, (own, own), least))
     if test is not None:
-        pairs += _found(likeness, train, test, least)
+        pairs += _found(likeness, train, test, (own, likeness.units(test, "test set")), least)
     pairs.sort(key=lambda pair: (not pair.exact, pair.where != "train", -pair.likeness, pair.index, pair.other))
     return NearDuplicates(pairs, likeness.rule, least, test, portrayal)
 
 
-def _found(likeness: Likeness, train: Examples, others: Examples, least: float) -> Iterator[Duplicate]:
+def _least(likeness: Likeness, train: Examples, own: Units) -> float:
+    """How alike near duplicates are: much more than an instance and its nearest are, as a rule."""
+    places = list(range(0, len(train), -(-len(train) // SAMPLE)))
+    top = nearest(Units(own.rows[places]), own, 2, "pairs", same=False)
+    pairs = [
+        (i, next(int(j) for j in row if int(j) != i or len(train) == 1))
+        for i, row in zip(places, top.indices.tolist(), strict=True)
+        if any(int(j) != i for j in row)
+    ]
+    found = sorted(compared(likeness, (train, train), pairs)) or [LOWEST]
+    return round(min(HIGHEST, max(LOWEST, 1 - (1 - median(found)) / NEARER)), 3)
+
+
+def _found(
+    likeness: Likeness, train: Examples, others: Examples, described: tuple[Units, Units], least: float
+) -> Iterator[Duplicate]:
     """The pairs of training instances and others, each once."""
     same, where = others is train, "train" if others is train else "test"
     exact = _exact(train, others)
-    near = [pair for pair in _candidates(likeness, train, others) if pair not in exact]
+    near = [pair for pair in _candidates(*described) if pair not in exact]
     values = compared(likeness, (train, others), near)
     found = [(pair, True, 1.0) for pair in exact]
     known = _families(exact) if same else {}
@@ -165,7 +186,7 @@ def _found(likeness: Likeness, train: Examples, others: Examples, least: float) 
         yield Duplicate(i, j, where, is_exact, value, conflict)
 
 
-def _exact(train: Examples, others: Examples) -> dict[Pair, None]:
+def _exact(train: Examples, others: Examples) -> dict[IndexPair, None]:
     """Pairs that the model is fed the same: the first of equal instances with each later one."""
     first: dict[bytes, int] = {}
     marks = train.marks()
@@ -176,18 +197,17 @@ def _exact(train: Examples, others: Examples) -> dict[Pair, None]:
     return {(first[mark], j): None for j, mark in enumerate(others.marks()) if mark in first}
 
 
-def _families(exact: dict[Pair, None]) -> dict[int, int]:
+def _families(exact: dict[IndexPair, None]) -> dict[int, int]:
     """For each copy the first of its like: pairs of copies are known already."""
     return {j: i for i, j in exact}
 
 
-def _candidates(likeness: Likeness, train: Examples, others: Examples) -> list[Pair]:
+def _candidates(own: Units, others: Units) -> list[IndexPair]:
     """Pairs that are described alike, each once, the smaller index first within the training set."""
-    own = likeness.units(train, "training set")
-    same = others is train
-    top = nearest(own if same else likeness.units(others, "test set"), own, CANDIDATES, "pairs", same)
+    same = others is own
+    top = nearest(others, own, CANDIDATES, "pairs", same)
     kept = (top.scores >= DESCRIBED).nonzero().tolist()
-    found = dict[Pair, None]()
+    found = dict[IndexPair, None]()
     for j, place in kept:
         i = int(top.indices[j, place])
         found[(min(i, j), max(i, j)) if same else (i, j)] = None

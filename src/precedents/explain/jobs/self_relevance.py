@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -10,11 +11,13 @@ from precedents.explain.jobs._portrayal import Portrayal, side_by_side
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.paper import name_of
+from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.ranking import descending
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.similarities.cosine import cosine
 from precedents.metrics.similarities.dot import dot
 from precedents.metrics.similarities.l2 import l2
+from precedents.metrics.vectors import SQUARES
 from precedents.views.gallery import Strip
 from precedents.views.instance import scores
 
@@ -44,7 +47,7 @@ class SelfRelevance(Tabled):
     instead: str  # and which one to ask then
     portrayal: Portrayal = field(repr=False)
 
-    @property
+    @cached_property
     def order(self) -> list[int]:
         """The training instances, the largest first; ties to the smaller index, and NaN last."""
         values = self.scores if self.same is None or self.lengths is None else self.lengths
@@ -101,7 +104,12 @@ class SelfRelevance(Tabled):
 
 def own_squares(relevance: Relevance) -> Tensor:
     """The squared lengths [n] of the training instances under M^-1: the kernel's diagonal, in one pass."""
-    one = relevance.workspace.train.selected([0])
+    workspace, features = relevance.workspace, relevance.metric.features
+    workspace.train.unchanged()
+    known = workspace.cache.get(SQUARES.at(features)) if relevance.metric.preconditioner == identity else None
+    if known is not None:
+        return known  # of a question before
+    one = workspace.train.selected([0])
     relevance.required()
     return torch.cat([kernel.train_sq for kernel in relevance.kernels(one)])
 

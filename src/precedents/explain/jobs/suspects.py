@@ -2,16 +2,18 @@
 
 The doubt in a label is what the model and the label's neighbourhood do not say for it:
 
-    doubt = (1 - p(label)) + (1 - q(label)) + 0.1 min(loss, 10)
+    doubt = (1 - p(label)) + (1 - q(label)) + 0.15 min(loss, 10)
 
 p is the model's own probability, and q the share of the 25 nearest training instances that have the label: by
-the cosine of what the last layer receives, or of the inputs where a model has no hidden layer. A model that has
-learnt its training set by heart gives every label a p of one: what is left are the neighbours. How this
-ranking was chosen, and how it compares with the loss alone, is measured: benchmarks/suspects.py.
+the cosine of all hidden layers (of a sketch of 512 numbers, where they have more), or of the inputs where a
+model has no hidden layer. A model that has learnt its training set by heart gives every label a p of one, and
+its last layer repeats the labels: what is left are the neighbours by its earlier layers. How this ranking
+was chosen, and how it compares with the loss alone, is measured: benchmarks/suspects.py.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -28,7 +30,7 @@ from precedents.views.gallery import Strip
 
 NEIGHBOURS = 25  # training instances that have a say in a label
 CAPPED = 10.0  # of losses: beyond it, one is as bad as another
-WEIGHT = 0.1  # of the loss beside the two probabilities
+WEIGHT = 0.15  # of the loss beside the two probabilities
 BESIDE = 5  # neighbours that are drawn beside a suspect
 
 
@@ -44,13 +46,13 @@ class Evidence:
     neighbours: TopK  # [n, 25]
     accusers: Sequence[Sequence[int]] = ()  # for each instance the wrongly predicted cases it is a precedent of
 
-    @property
+    @cached_property
     def doubt(self) -> Tensor:
         """How much speaks against each label [n]."""
         both = (self.chances + self.shares).gather(1, self.labels[:, None])[:, 0]
         return 2 - both + WEIGHT * self.loss.nan_to_num(nan=CAPPED).clamp(max=CAPPED)
 
-    @property
+    @cached_property
     def better(self) -> Tensor:
         """The label [n] that the model and the neighbours say together, which may be the one that is there."""
         return (self.chances + self.shares).argmax(dim=1)
@@ -173,7 +175,7 @@ def evidence(relevance: Relevance, squares: Tensor, accusers: Sequence[Sequence[
         logits[place] = model.finite_logits(batch)
         losses[place] = model.loss(logits[place], batch.labels).double()
     own = units(Vectors.of(workspace, own_features(workspace)))
-    found = nearest(own, own, NEIGHBOURS, "neighbours", same=True)
+    found = nearest(own, own, NEIGHBOURS, "neighbours", same=True, room=model.budget.bytes // 16)
     shares = votes(found, train.labels, model.classes)
     return Evidence(train.labels, logits.softmax(dim=1), losses, squares, shares, found, accusers)
 

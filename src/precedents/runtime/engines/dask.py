@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import cpu_count
 from typing import Any, ClassVar
@@ -63,15 +63,14 @@ class Dask(Engine):
 
 
 def _ended(client: Any, begun: Mapping[Any, int]) -> Iterator[Any]:
-    """What is begun, as it ends; who uses it takes it out. That no worker of this machine is left, is an error."""
+    """What is begun, as it ends; who uses it takes it out. No worker being left on this machine is an error."""
     from distributed import LocalCluster, as_completed
 
     while begun:
-        try:
+        with suppress(TimeoutError, asyncio.TimeoutError):
             yield from as_completed(list(begun), timeout=PATIENCE)
-        except (TimeoutError, asyncio.TimeoutError):
-            if isinstance(client.cluster, LocalCluster) and not client.scheduler_info()["workers"]:
-                raise died("was killed again and again, so that none is left") from None
+        if begun and isinstance(client.cluster, LocalCluster) and not client.scheduler_info()["workers"]:
+            raise died("was killed again and again, so that none is left")
 
 
 def _done(work: bytes, task: bytes, topic: str | None) -> bytes:
@@ -127,8 +126,8 @@ def _remote(address: str) -> Any:
         return Client(address)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"No Dask scheduler answers at {address}: {why(error)}. Start one by `dask scheduler`, and workers "
-            "by `dask worker ADDRESS --nthreads 1`."
+            f"No Dask scheduler answers at {address}: {why(error).rstrip('.')}. Start one by `dask scheduler`, "
+            "and workers by `dask worker ADDRESS --nthreads 1`."
         ) from error
 
 

@@ -1,0 +1,176 @@
+"""How well wrong training labels are found: `Explainer.suspects`, its reasons alone, the loss and cleanlab.
+
+Labels of seven training sets are made wrong, a model is fitted to them, short of learning them by heart or
+until it has, and every ranking is asked for the wrong ones. What is measured is appended to suspects.jsonl and
+not measured again; `--page` writes the tables into docs/jobs/suspects.md.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from time import perf_counter
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor
+
+import precedents as pr
+from benchmarks.noisy import FITS, KINDS, SHARES, WORLDS, Noisy, noisy
+from benchmarks.records import Record, Records
+
+PAGE = Path("docs/jobs/suspects.md")
+BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
+OURS, LOSS = "suspects", "loss"
+NAMES = {
+    OURS: "`suspects`",
+    LOSS: "loss",
+    "neighbours": "neighbours",
+    "self_relevance": "self-relevance",
+    "accused": "accused",
+    "cleanlab": "cleanlab",
+    "cleanlab_folds": "cleanlab, 3 folds",
+}
+
+
+def precision(scores: Tensor, wrong: Tensor) -> float:
+    """Which share of the first m is wrong, where m are."""
+    first = scores.argsort(descending=True, stable=True)[: int(wrong.sum())]
+    return float(wrong[first].double().mean())
+
+
+def average_precision(scores: Tensor, wrong: Tensor) -> float:
+    """The mean, over the wrong labels, of the share of wrong ones up to each."""
+    hits = wrong[scores.argsort(descending=True, stable=True)].double()
+    return float((hits.cumsum(0) / torch.arange(1, len(hits) + 1))[hits > 0].mean())
+
+
+def rankings(world: Noisy) -> Iterator[tuple[str, Tensor]]:
+    """By name how suspicious each label is."""
+    explainer = pr.Explainer(world.model, world.train, "cos_grad")
+    found = explainer.suspects(1, world.cases).evidence
+    yield OURS, found.doubt
+    yield LOSS, found.loss
+    yield "neighbours", 1 - found.shares.gather(1, found.labels[:, None])[:, 0]
+    yield "self_relevance", found.squares
+    yield "accused", torch.tensor([float(len(each)) for each in found.accusers])
+    yield "cleanlab", cleaned(found.labels, found.chances)
+    yield "cleanlab_folds", cleaned(found.labels, world.folds())
+
+
+def cleaned(labels: Tensor, chances: Tensor) -> Tensor:
+    """By cleanlab: first what it finds, in its order, and then the rest by its quality of the label."""
+    from cleanlab.filter import find_label_issues
+    from cleanlab.rank import get_label_quality_scores
+
+    given, p = labels.numpy(), chances.double().numpy()
+    p = p / p.sum(axis=1, keepdims=True)
+    quality = get_label_quality_scores(given, p)
+    issues = find_label_issues(given, p, return_indices_ranked_by="self_confidence", n_jobs=1)
+    scores = -np.asarray(quality, dtype=float)
+    scores[issues] += 1 + np.linspace(1, 0, len(issues))
+    return torch.from_numpy(scores)
+
+
+def measured(name: str, share: float, kind: str, fit: str, seed: int, folder: Path | None) -> Record:
+    """All rankings on one training set and model."""
+    began = perf_counter()
+    world = noisy(WORLDS[name], share, kind, fit, seed, folder)
+    found = {
+        who: (precision(scores, world.wrong), average_precision(scores, world.wrong))
+        for who, scores in rankings(world)
+    }
+    setting = {"world": name, "share": share, "kind": kind, "fit": fit, "seed": seed}
+    sizes = {"n": len(world.wrong), "wrong": int(world.wrong.sum())}
+    return {**setting, **sizes, "found": found, "seconds": perf_counter() - began}
+
+
+def tables(records: Sequence[Record]) -> Iterator[str]:
+    """The lines of the page that are made from the records."""
+    groups: list[tuple[str, Callable[[Record], str]]] = [
+        ("training set and model, fit", lambda r: f"{WORLDS[r['world']].title}, {r['fit']}"),
+        ("wrong labels", lambda r: f"{r['share']:.0%}, {r['kind']}"),
+    ]
+    yield from told(records)
+    for title, key in groups:
+        yield ""
+        yield f"| {title} | " + " | ".join(NAMES.values()) + " |"
+        yield "|---|" + "---:|" * len(NAMES)
+        for name in dict.fromkeys(map(key, records)):
+            yield row(name, [r for r in records if key(r) == name])
+        yield row("**mean**", records)
+
+
+def row(name: str, records: Sequence[Record]) -> str:
+    """Average precision, and precision among the first m, of each ranking; the best is bold."""
+    best = max(mean(records, who, 1) for who in NAMES)
+    cells = []
+    for who in NAMES:
+        ap, p = mean(records, who, 1), mean(records, who, 0)
+        cell = f"{ap:.2f} ({p:.2f})"
+        cells.append(f"**{cell}**" if ap == best else cell)
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+def mean(records: Sequence[Record], who: str, what: int) -> float:
+    """Of precisions (0) or average precisions (1)."""
+    return fmean(r["found"][who][what] for r in records)
+
+
+def told(records: Sequence[Record]) -> Iterator[str]:
+    """What was measured, and whether the default is ever below the loss."""
+    worlds, seeds = len({r["world"] for r in records}), len({r["seed"] for r in records})
+    yield (
+        f"{len(records)} trained models: {worlds} training sets with a model each, {len(SHARES)} shares of "
+        f"wrong labels, {len(KINDS)} kinds of mistakes, {len(FITS)} fits, {seeds} seed(s). Each cell is the "
+        "mean average precision, and in brackets the share of wrong labels among as many first suspects as "
+        "there are wrong labels."
+    )
+    yield ""
+    for what, name in ((1, "average precision"), (0, "precision among the first")):
+        gaps = [r["found"][OURS][what] - r["found"][LOSS][what] for r in records]
+        below = [gap for gap in gaps if gap < 0]
+        worst = f"; at worst by {-min(below):.3f}" if below else ""
+        yield (
+            f"- {name}: `suspects` is {fmean(gaps):.3f} above the loss on average, and below it in "
+            f"{len(below)} of {len(gaps)} models{worst}."
+        )
+
+
+def written(page: Path, records: Sequence[Record]) -> None:
+    """Puts the tables into the page."""
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text("\n".join([before + BEGIN, *tables(records), "", END + after]), encoding="utf-8")
+
+
+def main() -> None:
+    """Measures what is not measured yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--data", type=Path, help="the folder with the files of the data sets")
+    parser.add_argument("--worlds", default=",".join(WORLDS))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--page", action="store_true", help="write the tables into the page")
+    given = parser.parse_args()
+    records, console = Records(given.out / "suspects.jsonl"), Console(highlight=False)
+    known = {record["key"] for record in records}
+    every = list(product(given.worlds.split(","), range(given.seeds), SHARES, KINDS, FITS))
+    for place, (name, seed, share, kind, fit) in enumerate(every, 1):
+        key = f"{name} {share} {kind} {fit} {seed}"
+        if key not in known:
+            found = measured(name, share, kind, fit, seed, given.data)
+            records.append({"key": key, **found})
+            ours, loss = (found["found"][who][1] for who in (OURS, LOSS))
+            console.print(f"{place}/{len(every)} {key}: {ours:.3f}, loss {loss:.3f}, {found['seconds']:.0f} s")
+    if given.page:
+        order = list(WORLDS)
+        once = {record["key"]: record for record in records}.values()
+        written(PAGE, sorted(once, key=lambda r: (order.index(r["world"]), FITS.index(r["fit"]))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What the commands of jobs share: the explainer that they ask, and how what it finds is shown and written."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from precedents.cli._output import free, put, show, show_json
+from precedents.cli._subject import CommandSubject
+from precedents.errors import InputError
+
+if TYPE_CHECKING:
+    from precedents.explain.explainer import Explainer
+    from precedents.explain.jobs._tabled import Tabled
+
+Csv = Annotated[Path | None, Option("--csv", help="Also write all rows as CSV here.", show_default=False)]
+Html = Annotated[Path | None, Option("--html", help="Also write a page with pictures.", show_default=False)]
+Some = Annotated[int | None, Option("--cases", help="Only so many first cases.", show_default="all")]
+
+Files = tuple[Path | None, Path | None]  # for CSV and for a page
+
+
+def files(csv: Path | None, html: Path | None, force: bool) -> Files:
+    """The files to write, if they may be."""
+    return free(csv, force), free(html, force)
+
+
+def explainer(chosen: CommandSubject, metric: str) -> "Explainer":
+    """Of a command's subject by this metric."""
+    from precedents.explain.explainer import Explainer
+
+    return Explainer(chosen.model, chosen.train, metric, **chosen.known_to(Explainer))
+
+
+def some_cases(chosen: CommandSubject, count: int | None) -> Any:
+    """The test set, or its first instances."""
+    if count is None:
+        return chosen.test
+    if not 1 <= count <= len(chosen.test):
+        raise InputError(f"--cases is {count}, but the test set has {len(chosen.test)} instances.")
+    return chosen.test.selected(range(count))
+
+
+def one_case(chosen: CommandSubject, case: int) -> Any:
+    """One instance of the test set."""
+    if not 0 <= case < len(chosen.test):
+        raise InputError(
+            f"There is no case {case}: the test set has {len(chosen.test)}, so cases run from 0 to "
+            f"{len(chosen.test) - 1}."
+        )
+    return chosen.test.selected([case])
+
+
+def names(labels: Sequence[str], classes: Sequence[str] | None) -> list[Any]:
+    """Classes by their names, or else by their numbers."""
+    known = classes or ()
+    return [int(each) if each not in known and each.lstrip("-").isdigit() else each for each in labels]
+
+
+def told(found: "Tabled", written: Files, as_json: bool) -> None:
+    """Writes what was found to the files, and shows it."""
+    from precedents.views.gallery import document
+
+    csv, html = written
+    if csv is not None:
+        put(csv, found.to_csv())
+    if html is not None:
+        put(html, document(found.to_html(), found.heading))
+    if as_json:
+        show_json(found.to_json())
+    else:
+        show(str(found))

@@ -1,0 +1,39 @@
+import pytest
+import torch
+
+import precedents as pr
+
+
+def test_they_are_the_cases_whose_precedents_have_the_instance(digits) -> None:
+    explainer, x = digits.explainer(), digits.test[0]
+    top = explainer.explain(x, k=3).top
+    j = int(top.indices[4, 1])
+    found = explainer.answers(j, x, k=3)
+    expected = {(case, rank + 1) for case, rank in (top.indices == j).nonzero().tolist()}
+    assert {(row["case"], row["rank"]) for row in found.rows()} == expected
+    assert set(found.to_frame()["index"]) == {j}
+    assert f"#{j} is among the first 3 precedents of {len(expected)} of 150 cases" in str(found)
+
+
+def test_without_an_instance_all_first_precedents_are_listed_and_hubs_are_told(digits) -> None:
+    explainer, x = digits.explainer("dot_x"), digits.test[0]
+    found = explainer.answers(None, x, k=1)
+    counts = torch.bincount(explainer.explain(x, k=1).top.indices[:, 0], minlength=600)
+    assert found.counts == {i: int(counts[i]) for i in found.indices}
+    assert sum(found.counts.values()) == 150
+    assert found.hubs
+    assert all(share >= 3 / 150 for share in found.hubs.values())
+    assert "is a hub" in str(found)
+
+
+def test_an_instance_that_answers_nothing_has_no_rows(digits) -> None:
+    found = digits.explainer().answers([int(digits.flipped[0])], digits.test[0][:3], k=1)
+    assert len(found) in (0, 1, 2, 3)
+    assert list(found.to_frame().columns[:3]) == ["index", "id", "label"]
+    assert found.plot().axes
+
+
+@pytest.mark.parametrize("j", [-1, 600, 1.5, "#3", [1, 900]])
+def test_places_that_are_not_there_are_refused(j, digits) -> None:
+    with pytest.raises(pr.InputError, match="from 0 to 599"):
+        digits.explainer().answers(j, digits.test[0][:2])

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import precedents as pr
+from benchmarks.suspects import average_precision, precision
+from tests.explain.jobs.conftest import fitted
+
+
+def test_wrong_labels_come_first_with_their_reasons(digits) -> None:
+    found = digits.explainer().suspects(30, digits.test)
+    frame = found.to_frame()
+    assert torch.isin(torch.tensor(frame["index"].to_numpy()), digits.flipped).double().mean() >= 0.8
+    row = found.rows()[0]
+    assert row["loss"] > 1
+    assert row["neighbours_with_another_label"] > 0.8
+    assert row["better"] == (row["label"] - 1) % 10
+    assert row["self_relevance"] == pytest.approx(
+        float(digits.explainer("dot_grad").self_relevance().scores[row["index"]]), rel=1e-5
+    )
+    assert f"#{row['index']}" in str(found).splitlines()[1]
+
+
+def test_the_doubt_is_what_the_page_says(digits) -> None:
+    found = digits.explainer().suspects(600).evidence
+    x, y = digits.train
+    hidden = digits.model[:3](x).double()
+    cosines = torch.nn.functional.normalize(hidden, dim=1)
+    cosines = cosines @ cosines.T
+    cosines.fill_diagonal_(-2)
+    near = y[cosines.argsort(dim=1, descending=True, stable=True)[:, :25]]
+    q = (near == y[:, None]).double().mean(dim=1)
+    p = digits.model(x).double().softmax(dim=1).gather(1, y[:, None])[:, 0]
+    doubt = 2 - p - q + 0.15 * (-p.log()).clamp(max=10)
+    same = (found.doubt - doubt).abs() < 1e-4
+    assert same.double().mean() > 0.99  # where two neighbours are as near, either may be the last
+
+
+def test_wrong_predictions_accuse_their_precedents(digits) -> None:
+    explainer = digits.explainer()
+    found = explainer.suspects(600, digits.test).evidence.accusers
+    x, y = digits.test
+    wrong = (digits.model(x).argmax(dim=1) != y).nonzero().flatten()
+    top = explainer.explain(x[wrong], k=5).top.indices
+    expected = {int(case): set(row.tolist()) for case, row in zip(wrong, top, strict=True)}
+    told = {int(case): {i for i, cases in enumerate(found) if int(case) in cases} for case in wrong}
+    assert told == expected
+
+
+def test_without_cases_nobody_is_accused_and_the_ranking_is_the_same(digits) -> None:
+    explainer = digits.explainer()
+    alone, judged = explainer.suspects(50), explainer.suspects(50, digits.test)
+    assert alone.indices == judged.indices
+    assert set(alone.to_frame()["accused_by"]) == {None}
+
+
+@pytest.mark.parametrize("memory", ["8 MB", "400 MB", None])
+def test_the_ranking_does_not_depend_on_the_memory(memory, digits) -> None:
+    assert digits.explainer(memory=memory).suspects(25).indices == digits.explainer().suspects(25).indices
+
+
+@pytest.mark.parametrize("k", [0, 601, 2.5, True, "ten"])
+def test_a_number_that_cannot_be_is_refused(k, digits) -> None:
+    with pytest.raises(pr.InputError, match="Ask for k from 1 to 600"):
+        digits.explainer().suspects(k)
+
+
+def test_cases_without_labels_are_refused(digits) -> None:
+    with pytest.raises(pr.InputError):
+        digits.explainer().suspects(5, digits.test[0])
+
+
+def noisy(labels: np.ndarray, share: float, uniform: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Labels of which a share is wrong, and which are."""
+    draw, right, classes = np.random.default_rng(0), labels, labels.max() + 1
+    places = draw.choice(len(right), round(share * len(right)), replace=False)
+    made = right.copy()
+    made[places] = (made[places] + (draw.integers(1, classes, len(places)) if uniform else 1)) % classes
+    return torch.tensor(made), torch.tensor(made != right)
+
+
+def questions() -> tuple[list[str], np.ndarray]:
+    """Texts of three kinds, some words of which tell."""
+    draw = np.random.default_rng(1)
+    telling = (("who", "president", "wrote"), ("where", "river", "city"), ("when", "year", "born"))
+    others = [f"word{i}" for i in range(60)]
+    labels = draw.integers(0, 3, 300)
+    texts = [" ".join([*draw.choice(telling[label], 2), *draw.choice(others, 5)]) for label in labels]
+    return texts, labels
+
+
+def worlds(share: float, uniform: bool, long: bool):
+    """Small versions of the benchmark's data sets: a model, its training set, and which labels are wrong."""
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    labels, wrong = noisy(y[:500], share, uniform)
+    pixels = torch.tensor(x[:500] / 16).float()
+    yield fitted(pixels, labels, 600 if long else 60), (pixels, labels), wrong
+    strength = 1e4 if long else 1.0
+    for load in (load_wine, load_breast_cancer):
+        x, y = load(return_X_y=True)
+        labels, wrong = noisy(y, share, uniform)
+        table = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=5000))
+        yield table.fit(x, labels), (x, labels), wrong
+    texts, y = questions()
+    labels, wrong = noisy(y, share, uniform)
+    text = make_pipeline(TfidfVectorizer(), LogisticRegression(C=strength, max_iter=5000))
+    yield text.fit(texts, labels), (texts, labels), wrong
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
+@pytest.mark.parametrize("uniform", [True, False], ids=["uniform", "by class"])
+def test_the_default_is_not_below_the_plain_loss(uniform, long) -> None:
+    gains = []
+    for share in (0.05, 0.2):
+        for model, train, wrong in worlds(share, uniform, long):
+            found = pr.Explainer(model, train).suspects(1).evidence
+            qualities = (average_precision, precision)
+            gains += [quality(found.doubt, wrong) - quality(found.loss, wrong) for quality in qualities]
+    assert min(gains) >= -0.02  # a label or two
+    assert np.mean(gains) >= (0.05 if long else 0)

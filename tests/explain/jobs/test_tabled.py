@@ -1,0 +1,69 @@
+"""What every job finds prints, draws and exports itself."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+import precedents as pr
+
+JOBS = {
+    "self_relevance": lambda e, test: e.self_relevance(),
+    "suspects": lambda e, test: e.suspects(4, test),
+    "contrast": lambda e, test: e.contrast(test[0][0], 1, 7),
+    "answers": lambda e, test: e.answers(None, test[0][:30]),
+    "near_duplicates": lambda e, test: e.near_duplicates(test, least=0.9),
+    "groups": lambda e, test: e.groups(test, "error"),
+    "compare": lambda e, test: pr.compare(e, e, test[0][:5]),
+}
+NAMES = [f"=cmd|<b>{i}" for i in range(10)]  # that spreadsheets and browsers would act on
+
+
+@pytest.fixture(scope="module", params=JOBS)
+def found(request, digits):
+    ids = [f"=id{i}" for i in range(600)]
+    return JOBS[request.param](digits.explainer("dot_grad", classes=NAMES, ids=ids), digits.test)
+
+
+def test_it_prints_a_heading_and_rows(found) -> None:
+    first, *lines = str(found).splitlines()
+    assert first == found.heading
+    assert len(lines) >= min(len(found.printed()), 20)
+    assert len(found) > 0
+
+
+def test_a_frame_has_the_rows_and_names_training_instances(found) -> None:
+    frame = found.to_frame()
+    assert len(frame) == len(found.rows())
+    if not isinstance(found, pr.ExplainerComparison):
+        assert frame["index"].between(0, 599).all()
+        assert (frame["id"] == "=id" + frame["index"].astype(str)).all()
+
+
+def test_json_is_json(found) -> None:
+    assert json.loads(found.to_json()) == json.loads(json.dumps(found.to_dict()))
+    assert len(json.loads(found.to_json())["rows"]) == len(found.rows())
+
+
+def test_csv_has_no_formulas(found) -> None:
+    rows = list(csv.reader(io.StringIO(found.to_csv())))
+    assert len(rows) == 1 + len(found.rows())
+    texts = [cell for row in rows for cell in row if "cmd" in cell or "id" in cell]
+    assert not [cell for cell in texts if cell.startswith("=")]
+
+
+def test_it_is_drawn_and_shown_in_notebooks(found) -> None:
+    assert found.plot().axes
+    html = found._repr_html_()
+    assert "<img" in html
+    assert "<b>0" not in html
+    HTMLParser().feed(html)
+
+
+def test_numbers_that_are_none_are_null_in_json(digits) -> None:
+    found = digits.explainer("dot_grad").self_relevance()
+    broken = type(found)(found.metric, torch.full((600,), torch.nan), found.lengths, None, "", found.portrayal)
+    assert json.loads(broken.to_json())["rows"][0]["score"] is None

@@ -1,0 +1,112 @@
+"""The notebook in examples/ runs, and what it shows is readable in a browser: light, dark, large, small."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+FILE = Path(__file__).parent.parent / "examples" / "digits.ipynb"
+THEMES = {"light": ("#ffffff", "#1f1f1f"), "dark": ("#111111", "#e8e8e8")}
+SLOW = """
+from time import sleep
+from precedents.runtime.progress import tracked
+for _ in tracked(range(4), "digging", patience=0.1):
+    sleep(0.3)
+"""
+
+
+RUN = """
+import sys
+import nbformat
+from jupyter_client import KernelManager
+from jupyter_client.kernelspec import KernelSpec
+from nbclient import NotebookClient
+
+class Kernel(KernelManager):  # of this very Python, wherever others are installed
+    @property
+    def kernel_spec(self):
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=command, display_name="tests", language="python")
+
+source, slow, target = sys.argv[1:]
+notebook = nbformat.read(source, as_version=4)
+notebook.cells.append(nbformat.v4.new_code_cell(slow))
+NotebookClient(notebook, timeout=120, km=Kernel()).execute()
+nbformat.validate(notebook)
+nbformat.write(notebook, target)
+"""
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory) -> list[dict]:
+    """What each cell of the notebook shows, with one more cell of slow work; errors of a cell are raised."""
+    target = tmp_path_factory.mktemp("notebook") / "run.ipynb"
+    command = (sys.executable, "-c", RUN, str(FILE), SLOW, str(target))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [cell.outputs for cell in nbformat.read(target, as_version=4).cells if cell.cell_type == "code"]
+
+
+def shown(outputs, kind: str) -> list[str]:
+    return [each.data[kind] for cell in outputs for each in cell if kind in each.get("data", {})]
+
+
+def test_every_value_shows_itself(outputs) -> None:
+    assert len(shown(outputs, "image/png")) == 2  # both plots, without magic
+    pages = shown(outputs, "text/html")
+    for part in ("in truth", "of which", "of memory", "identical<br>class", "cos_grad", "95% interval"):
+        assert any(part in page for page in pages), part
+    said = [each for cell in outputs for each in cell if each.output_type == "stream"]
+    assert said == []
+
+
+def test_slow_work_has_a_bar_below_its_cell_which_is_gone_afterwards(outputs) -> None:
+    *_, last = outputs
+    assert [each.data["text/html"] for each in last] == [""]
+
+
+def page(outputs, theme: str) -> str:
+    """What the cells show on the ground of a notebook."""
+    ground, ink = THEMES[theme]
+    parts = [
+        f"<img alt='plot' src='data:image/png;base64,{each.data['image/png']}' style='max-width:100%'>"
+        if "image/png" in each.data
+        else each.data["text/html"]
+        for cell in outputs
+        for each in cell
+        if each.output_type in ("execute_result", "display_data")
+        and {"image/png", "text/html"} & set(each.data)
+    ]
+    style = f"body{{margin:8px;background:{ground};color:{ink};font:14px sans-serif}}"
+    head = "<meta charset='utf-8'><meta name='viewport' content='width=device-width'><title>notebook</title>"
+    body = "".join(f"<div>{part}</div>" for part in parts)
+    head += f"<style>{style}</style>"
+    return f"<!doctype html><html lang='en'><head>{head}</head><main><h1>n</h1>{body}</main></html>"
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("theme", THEMES)
+def test_what_it_shows_is_readable(browser, outputs, tmp_path, theme, width) -> None:
+    file = tmp_path / "notebook.html"
+    file.write_text(page(outputs, theme), encoding="utf-8")
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    try:
+        visit, said = context.new_page(), []
+        visit.on("console", lambda message: said.append(message.text))
+        visit.goto(file.as_uri())
+        assert said == []
+        assert visit.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        found = Axe().run(visit)
+        assert found.violations_count == 0, found.generate_report()
+    finally:
+        context.close()
+
+
+def test_the_file_has_no_outputs_and_no_paths() -> None:
+    notebook = nbformat.read(FILE, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    assert not re.search(r"/(home|root|work|tmp)/", FILE.read_text(encoding="utf-8"))
