@@ -94,6 +94,7 @@ def tables(records: Sequence[Record]) -> Iterator[str]:
         ("wrong labels", lambda r: f"{r['share']:.0%}, {r['kind']}"),
     ]
     yield from told(records)
+    yield from lacking(records)
     for title, key in groups:
         yield ""
         yield f"| {title} | " + " | ".join(NAMES.values()) + " |"
@@ -137,6 +138,15 @@ def told(records: Sequence[Record]) -> Iterator[str]:
             f"- {name}: `suspects` is {fmean(gaps):.3f} above the loss on average, and below it in "
             f"{len(below)} of {len(gaps)} models{worst}."
         )
+
+
+def lacking(records: Sequence[Record]) -> Iterator[str]:
+    """What is not measured yet."""
+    every = len(SHARES) * len(KINDS) * len(FITS)
+    for name, world in WORLDS.items():
+        count = len({r["key"] for r in records if r["world"] == name})
+        if count < every:
+            yield f"- {world.title}: {count} of {every} settings are measured so far."
 
 
 def written(page: Path, records: Sequence[Record]) -> None:
