@@ -41,7 +41,7 @@ from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.metrics.relevance import Relevance
+from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.vectors import RowBlock
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cache import Slot
@@ -175,13 +175,8 @@ class Explainer:
         precedents, found = mapped(lambda leaf: leaf[places], offered.inputs), offered.labels[places]
         doubts = Doubts.of(ranked)
         doubted = doubts.remarks(self.name, self.relevance.metric.features is gradient)
-        marks = {
-            ANOTHER: found != cases.labels[:, None],
-            HUB: are_hubs(indices, self.subject.classifier.classes, self.finding),
-            NORM: are_outlying(ranked),
-            DUPLICATE: equal(asked.inputs, precedents),
-            **doubts.marks(indices.shape[1]),
-        }
+        marks = self._marks(ranked, found != cases.labels[:, None], equal(asked.inputs, precedents))
+        marks |= doubts.marks(indices.shape[1])
         return Explanation(
             predictions=cases.labels,
             top=ranked.top,
@@ -200,6 +195,11 @@ class Explainer:
             count=ranked.count,
             **self._known(),
         )
+
+    def _marks(self, ranked: Ranked, another: Tensor, copies: Tensor) -> dict[str, Tensor]:
+        """What speaks against precedents [m, k]; which have another class and are copies is known."""
+        hubs = are_hubs(ranked.top.indices, self.subject.classifier.classes, self.finding)
+        return {ANOTHER: another, HUB: hubs, NORM: are_outlying(ranked), DUPLICATE: copies}
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """Vectors that are not kept leave codes behind."""

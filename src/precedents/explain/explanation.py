@@ -25,7 +25,7 @@ from precedents.seen import clipped, told
 from precedents.views.comparison import WIDTH, beginning, line
 from precedents.views.gallery import Strip, document, figure, page
 from precedents.views.instance import Cell, Render, Shown, scores, shown
-from precedents.views.marks import Words, excerpt
+from precedents.views.marks import WordShares, excerpt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,7 +174,7 @@ class Explanation:
         called = self.called(i), f"{_tag(precedent)} {self._seen_name(precedent.label)}"
         return self.sharing.between(one, other, (self.seen(i), self.seen(i, rank)), called, precedent.id)
 
-    def _words(self, case: int, rank: int) -> tuple[Words, Words] | None:
+    def _words(self, case: int, rank: int) -> tuple[WordShares, WordShares] | None:
         """The shares of the words of two texts; none of other instances, and where a metric has no parts."""
         texts = self.sharing is not None and self.sharing.applies and isinstance(self.seen(case), str)
         if not texts or len(self) * self.top.indices.shape[1] > MARKED:

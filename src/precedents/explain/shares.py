@@ -10,7 +10,7 @@ from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
 from precedents.views.heat import HeatMap, share_figure, share_page
 from precedents.views.instance import Cell, Shown
-from precedents.views.marks import Words, joined
+from precedents.views.marks import WordShares, joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST = 8  # layers, words or columns that are printed
 PICTURES = 4  # layers that are drawn on both pictures
-Tokens = tuple[tuple[int, ...], tuple[int, ...]]  # of the case and of the precedent
+UsedRows = tuple[tuple[int, ...], tuple[int, ...]]  # of the case and of the precedent
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class LayerShares:
     columns: Tensor | None = None  # in the input's shape, if the layer receives the input
     of_input: bool = False  # whether it does
     whole: float = 0.0  # what is not divided further
-    tokens: Tokens = ((), ())  # of an embedding: the rows that were used
+    tokens: UsedRows = ((), ())  # of an embedding: the rows that were used
 
     @property
     def pictures(self) -> tuple[Tensor, Tensor] | None:
@@ -68,7 +68,7 @@ class Shares:
     case: Shown = field(repr=False)  # what a person sees of both
     precedent: Shown = field(repr=False)
     titles: tuple[str, str] = ("case", "precedent")
-    words: tuple[Words, Words] | None = field(default=None, repr=False)  # of both texts
+    words: tuple[WordShares, WordShares] | None = field(default=None, repr=False)  # of both texts
     columns: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table, by name
     id: Id | None = None  # what its owner calls the training instance
 

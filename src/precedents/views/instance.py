@@ -15,7 +15,7 @@ import numpy as np
 
 from precedents.errors import InputError
 from precedents.runtime.users_code import users
-from precedents.views.marks import Words
+from precedents.views.marks import WordShares
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +36,7 @@ class Cell:
     title: str
     shown: Shown
     agrees: bool | None = None  # whether its class is the predicted one; None for a case
-    words: Words | None = None  # of a text, with their shares of the score, if these are known
+    words: WordShares | None = None  # of a text, with their shares of the score, if these are known
 
 
 def shown(instance: "Inputs", render: Render | None = None) -> Shown:
