@@ -5,7 +5,7 @@ Print, figures, notebooks and pages all show an instance by what `shown` gives; 
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from io import BytesIO
 from math import floor, isfinite, log10
@@ -37,6 +37,7 @@ class Cell:
     shown: Shown
     agrees: bool | None = None  # whether its class is the predicted one; None for a case
     words: WordShares | None = None  # of a text, with their shares of the score, if these are known
+    columns: Mapping[str, float] = field(default_factory=dict)  # of a table row, by their shares of the score
 
 
 def shown(instance: "Inputs", render: Render | None = None) -> Shown:
