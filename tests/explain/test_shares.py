@@ -1,5 +1,7 @@
 """Shares sum to the score, equal plain autograd layer by layer, and point at what was planted."""
 
+import re
+
 import oracle
 import pytest
 import torch
@@ -354,6 +356,8 @@ def test_columns_of_a_table_gather_what_was_made_of_them() -> None:
     assert set(found.columns) == {"age", "colour"}
     assert sum(found.columns.values()) + found.layers[0].whole == pytest.approx(found.score, abs=NEAR)
     assert "columns:" in str(found)
+    page = explainer.explain(frame.iloc[:1], k=1).to_html()
+    assert re.search(r"by share\n (age|colour) [+-]0\.\d{3}\n (age|colour) [+-]0\.\d{3}", page)
 
 
 def test_everything_shown_is_escaped(train, cases) -> None:

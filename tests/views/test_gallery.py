@@ -4,7 +4,7 @@ import numpy as np
 
 from precedents.views.gallery import LARGE, LONG, SMALL, Album, Strip, document, figure, page
 from precedents.views.instance import Cell
-from precedents.views.marks import Words
+from precedents.views.marks import WordShares
 
 STRIPS = [
     Strip(Cell("case", "text"), [Cell("one", "text", True), Cell("two", "text", False)]),
@@ -46,7 +46,7 @@ def test_pictures_stand_above_what_they_are_called_so_that_they_are_aligned() ->
 
 
 def test_words_are_marked_by_their_shares_and_nothing_is_lost() -> None:
-    words = Words((("sea", 0.5), ("wave", -0.25)), ordered=False)
+    words = WordShares((("sea", 0.5), ("wave", -0.25)), ordered=False)
     made = page([Strip(Cell("case", "text"), [Cell("one", "A sea, a wave & more", True, words)])])
     assert made.count("<mark") == 2
     assert "A sea, a wave &amp; more" in re.sub("<[^>]*>", "", made)

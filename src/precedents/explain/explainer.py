@@ -172,13 +172,8 @@ class Explainer(Jobs):
         precedents, found = mapped(lambda leaf: leaf[places], offered.inputs), offered.labels[places]
         doubts = Doubts.of(ranked)
         doubted = doubts.remarks(self.name, self.relevance.metric.features is gradient)
-        marks = {
-            ANOTHER: found != cases.labels[:, None],
-            HUB: are_hubs(indices, self.subject.classifier.classes, self.finding),
-            NORM: are_outlying(ranked),
-            DUPLICATE: equal(asked.inputs, precedents),
-            **doubts.marks(indices.shape[1]),
-        }
+        marks = self._marks(ranked, found != cases.labels[:, None], equal(asked.inputs, precedents))
+        marks |= doubts.marks(indices.shape[1])
         return Explanation(
             predictions=cases.labels,
             top=ranked.top,
@@ -206,6 +201,11 @@ class Explainer(Jobs):
                 shown, passing = 2 * self.subject.classifier.input_bytes, self._passing if self.index else None
                 ranked = self.relevance.ranked(cases, k, shown, passing)
         return ranked
+
+    def _marks(self, ranked: Ranked, another: Tensor, copies: Tensor) -> dict[str, Tensor]:
+        """What speaks against precedents [m, k]; which have another class and are copies is known."""
+        hubs = are_hubs(ranked.top.indices, self.subject.classifier.classes, self.finding)
+        return {ANOTHER: another, HUB: hubs, NORM: are_outlying(ranked), DUPLICATE: copies}
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """Vectors that are not kept leave codes behind."""

@@ -25,7 +25,7 @@ from precedents.seen import clipped, told
 from precedents.views.comparison import WIDTH, beginning, line
 from precedents.views.gallery import Strip, document, figure, page
 from precedents.views.instance import Cell, Render, Shown, scores, shown
-from precedents.views.marks import Words, excerpt
+from precedents.views.marks import excerpt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-MARKED = 60  # precedents of all cases up to which words are marked by their shares
+MARKED = 60  # precedents of all cases up to which words and columns are shown by their shares
+SHOWN = 4  # columns of a table row that are shown by their shares
 
 
 @dataclass(frozen=True)
@@ -174,13 +175,13 @@ class Explanation:
         called = self.called(i), f"{_tag(precedent)} {self._seen_name(precedent.label)}"
         return self.sharing.between(one, other, (self.seen(i), self.seen(i, rank)), called, precedent.id)
 
-    def _words(self, case: int, rank: int) -> tuple[Words, Words] | None:
-        """The shares of the words of two texts; none of other instances, and where a metric has no parts."""
-        texts = self.sharing is not None and self.sharing.applies and isinstance(self.seen(case), str)
-        if not texts or len(self) * self.top.indices.shape[1] > MARKED:
+    def _divided(self, case: int, rank: int) -> Shares | None:
+        """The shares of two texts or table rows; none of pictures, and where a metric has no parts."""
+        read = self.sharing is not None and self.sharing.applies and isinstance(self.seen(case), (str, Mapping))
+        if not read or self.render is None or len(self) * self.top.indices.shape[1] > MARKED:
             return None
         try:
-            return self.shares(case, rank).words
+            return self.shares(case, rank)
         except PrecedentsError:
             return None
 
@@ -211,8 +212,10 @@ class Explanation:
     def _line(self, case: int, rank: int, asked: Shown) -> str | None:
         """What is printed of a precedent: of a long text, what matters to the score."""
         shown = self.seen(case, rank)
-        if isinstance(shown, str) and len(shown) > WIDTH and (words := self._words(case, rank)) is not None:
-            return excerpt(words[1].marked(shown), WIDTH)
+        long = isinstance(shown, str) and len(shown) > WIDTH
+        found = self._divided(case, rank) if long else None
+        if isinstance(shown, str) and found is not None and found.words is not None:
+            return excerpt(found.words[1].marked(shown), WIDTH)
         return line(shown, asked, self.spread)
 
     def _above(self, percentile: float) -> str:
@@ -314,8 +317,10 @@ class Explanation:
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
             title = "\n".join([f"{_tag(p)} {self._seen_name(p.label)}", score, *marked])
-            words = self._words(case, p.rank)
-            cells.append(Cell(title, self.seen(case, p.rank), p.agrees, None if words is None else words[1]))
+            shares = self._divided(case, p.rank)
+            words = None if shares is None or shares.words is None else shares.words[1]
+            columns = {} if shares is None else dict(shares.largest_columns(SHOWN))
+            cells.append(Cell(title, self.seen(case, p.rank), p.agrees, words, columns))
         asked = Cell(f"{self.called(case)}\n{self._label(case)}", self.seen(case))
         return Strip(asked, cells, self.spread)
 

@@ -17,8 +17,9 @@ from precedents.explain.sharing import divided, divisible
 from precedents.metrics.metric import Metric
 from precedents.runtime.given import whole_number
 from precedents.seen import clipped
+from precedents.views.heat import Both
 from precedents.views.instance import Shown, shown
-from precedents.views.marks import Words
+from precedents.views.marks import WordShares
 from precedents.views.render import Texts
 
 
@@ -77,7 +78,7 @@ class Sharing:
         place = train.indices[0]
         return Shares(self.name, found.score, place, found.layers, *seen, titles, words, columns, own)
 
-    def _words(self, layers: Sequence[LayerShares], seen: tuple[Shown, Shown]) -> tuple[Words, Words] | None:
+    def _words(self, layers: Sequence[LayerShares], seen: tuple[Shown, Shown]) -> Both:
         """Of texts: by the tokens of the first embedding, or by the features that words became."""
         case, precedent = seen
         if not isinstance(case, str) or not isinstance(precedent, str):
@@ -86,18 +87,18 @@ class Sharing:
         if first is not None and first.case is not None and first.precedent is not None:
             one, other = first.case.flatten(), first.precedent.flatten()
             return self._told(first.tokens[0], one, case), self._told(first.tokens[1], other, precedent)
-        named = self._columns(layers, precedent)
-        words = Words(tuple(named.items()), ordered=False)
+        named = self._columns(layers, precedent) if self._features is not None else {}
+        words = WordShares(tuple(named.items()), ordered=False)
         return (words, words) if named else None
 
-    def _told(self, tokens: Sequence[int], shares: Tensor, text: str) -> Words:
+    def _told(self, tokens: Sequence[int], shares: Tensor, text: str) -> WordShares:
         """The shares of tokens by their words; as many tokens as the text has words are these words."""
         word, values = spoken(self.subject), shares.tolist()
         own = text.split()
         if word is None and len(own) <= len(tokens) and not any(values[len(own) :]):
-            return Words(tuple(zip(own, values, strict=False)), ordered=True)
+            return WordShares(tuple(zip(own, values, strict=False)), ordered=True)
         called = word or str
-        return Words(
+        return WordShares(
             tuple((called(token), share) for token, share in zip(tokens, values, strict=False)), ordered=True
         )
 
@@ -114,9 +115,15 @@ class Sharing:
             found[name] = found.get(name, 0.0) + float(flat[place])
         return found
 
+    @property
+    def _features(self) -> Sequence[str] | None:
+        """What the model's owner calls the entries that it is fed, if an adapter knows."""
+        found: Sequence[str] | None = getattr(self.subject.adapter, "features", None)
+        return found
+
     def _names(self, count: int, seen: Shown) -> Callable[[int], str]:
         """What the entries that the model is fed are called."""
-        features = getattr(self.subject.adapter, "features", None)
+        features = self._features
         if features is not None and len(features) == count:
             return lambda place: str(features[place])
         if isinstance(seen, Mapping) and len(seen) == count:

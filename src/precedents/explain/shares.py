@@ -10,7 +10,7 @@ from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
 from precedents.views.heat import HeatMap, share_figure, share_page
 from precedents.views.instance import Cell, Shown
-from precedents.views.marks import Words, joined
+from precedents.views.marks import WordShares, joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST = 8  # layers, words or columns that are printed
 PICTURES = 4  # layers that are drawn on both pictures
-Tokens = tuple[tuple[int, ...], tuple[int, ...]]  # of the case and of the precedent
+UsedRows = tuple[tuple[int, ...], tuple[int, ...]]  # of the case and of the precedent
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class LayerShares:
     columns: Tensor | None = None  # in the input's shape, if the layer receives the input
     of_input: bool = False  # whether it does
     whole: float = 0.0  # what is not divided further
-    tokens: Tokens = ((), ())  # of an embedding: the rows that were used
+    tokens: UsedRows = ((), ())  # of an embedding: the rows that were used
 
     @property
     def pictures(self) -> tuple[Tensor, Tensor] | None:
@@ -68,7 +68,7 @@ class Shares:
     case: Shown = field(repr=False)  # what a person sees of both
     precedent: Shown = field(repr=False)
     titles: tuple[str, str] = ("case", "precedent")
-    words: tuple[Words, Words] | None = field(default=None, repr=False)  # of both texts
+    words: tuple[WordShares, WordShares] | None = field(default=None, repr=False)  # of both texts
     columns: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table, by name
     id: Id | None = None  # what its owner calls the training instance
 
@@ -94,7 +94,9 @@ class Shares:
         lines += [f"  {len(left)} more layers: {sum(left):+.3f}"] if left else []
         for name, words in zip(("case", "precedent"), self.words or (), strict=False):
             lines += [f"  words of the {name}: {joined(words.largest(MOST))}"] if words.largest(1) else []
-        lines += [f"  columns: {joined(self._columns(MOST))}"] if self.columns and self.words is None else []
+        lines += (
+            [f"  columns: {joined(self.largest_columns(MOST))}"] if self.columns and self.words is None else []
+        )
         biases = [each.whole for each in self.layers if each.of_input and each.columns is not None]
         lines += [f"  bias: {sum(biases):+.3f}"] if any(biases) else []
         return "\n".join(lines)
@@ -104,7 +106,8 @@ class Shares:
         alike = all(each.share * self.score >= 0 for each in self.layers) and self.score != 0
         return f"  {100 * share / self.score:3.0f}%" if alike else ""
 
-    def _columns(self, most: int) -> list[tuple[str, float]]:
+    def largest_columns(self, most: int) -> list[tuple[str, float]]:
+        """The columns of a table with the largest shares."""
         return sorted(self.columns.items(), key=lambda item: -abs(item[1]))[:most]
 
     @property
@@ -143,7 +146,7 @@ class Shares:
         cells = Cell(self.titles[0], self.case), Cell(self.titles[1], self.precedent)
         bars = {f"{each.layer} {each.kind}": each.share for each in self.layers}
         title = f"{self.score:+.3f} by {self.metric}"
-        return title, cells, bars, self.heat_maps, self.words, dict(self._columns(2 * MOST))
+        return title, cells, bars, self.heat_maps, self.words, dict(self.largest_columns(2 * MOST))
 
 
 def _rows(layer: LayerShares) -> list[dict[str, Any]]:

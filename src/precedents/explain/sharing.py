@@ -14,7 +14,7 @@ from precedents.adapters._subject import Subject
 from precedents.data.batch import Batch
 from precedents.data.inputs import leaves
 from precedents.errors import NotApplicable
-from precedents.explain.shares import LayerShares, Tokens
+from precedents.explain.shares import LayerShares, UsedRows
 from precedents.gradients.located import Located, located
 from precedents.gradients.rows import Rows
 from precedents.gradients.sites import Sites
@@ -159,7 +159,7 @@ class _Sums:
         else:
             self.whole += total
 
-    def layer(self, name: str, kind: str, factor: float, tokens: Tokens) -> LayerShares:
+    def layer(self, name: str, kind: str, factor: float, tokens: UsedRows) -> LayerShares:
         """All of it as shares of the score."""
         mine, theirs = self.shapes or ((0,), (0,))
         known = self.shapes is not None

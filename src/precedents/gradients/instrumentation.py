@@ -36,14 +36,12 @@ def instrumented(
     """Clones with hooks; the model's own module is left alone.
 
     Which parameters are given as copies is tried by `check`, or taken from a recording of the same model; with
-    `alike`, once for all modules of a type. `fresh` makes the clones that the hooks are put on. `sited` leaves
-    positions in the open, where rules can.
+    `alike`, once for all modules of a type. `fresh` makes the clones; `sited` leaves positions in the open.
     """
     fresh = model.clones.fresh if fresh is None else fresh
     own = Instrument(fresh())
     seconds: dict[str, bool] = {} if like is None else like.seconds
-    copies: dict[tuple[str, str], tuple[int, ...]] = {}
-    uncovered: list[str] = []
+    copies, uncovered = dict[tuple[str, str], tuple[int, ...]](), list[str]()
     ways: dict[tuple[type, str], str | None] = {}
     for name, module in _ruled(own, seconds, sited):
         left = []

@@ -11,7 +11,7 @@ from precedents.gradients.gradients import loss_gradients, planned
 from precedents.gradients.instrumentation import instrumented
 from precedents.gradients.recording import Recording
 from precedents.gradients.rows import Rows
-from precedents.gradients.sites import Opened, Sites, joined
+from precedents.gradients.sites import OpenParts, Sites, joined
 from precedents.runtime.cache import Slot
 
 SITED: Slot[Recording] = Slot("recording with positions in the open")
@@ -41,7 +41,7 @@ def located(model: Classifier, batch: Batch, *, divided: bool = True) -> Located
         lengths.append(float(length[0]))
         return [torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits)]
 
-    opened = next(recording.passes(batch.inputs, units, Opened))
+    opened = next(recording.passes(batch.inputs, units, OpenParts))
     names = {id(parameter): name for name, parameter in model.parameters.items()}
     found = {names[key]: joined(several).exact() for key, several in opened.found.items() if key in names}
     turned = {name: each.turned() if name.endswith("_reverse") else each for name, each in found.items()}

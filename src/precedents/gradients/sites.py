@@ -149,7 +149,7 @@ def scaled(module: Any, grad: Tensor, normal: Tensor) -> Iterator[Part]:
         yield Sites.at(module.bias, grad.flatten(2).transpose(1, 2), None, shape)
 
 
-class Opened:
+class OpenParts:
     """A sink of sites; a bias that adds up what came back to the matrix before it has its positions."""
 
     def __init__(self) -> None:

@@ -179,7 +179,8 @@ def _cell(cell: Cell, strip: Strip) -> str:
         other = strip.case.shown if cell.agrees is not None else None
         body = f"<p style='margin:0 0 .4em'>{_text(cell, cell.shown, other)}</p>"
     elif isinstance(cell.shown, Mapping):
-        text = visible("\n".join(strip.lines(cell, most=12)))
+        shares = ["by share", *(f" {name} {share:+.3f}" for name, share in cell.columns.items())]
+        text = visible("\n".join(strip.lines(cell, most=12) + shares * bool(cell.columns)))
         body = f"<pre style='text-align:left;margin:0 0 .4em;white-space:pre-wrap'>{escape(text)}</pre>"
     else:
         body = (

@@ -12,7 +12,7 @@ from precedents.views.drawing import new_figure
 from precedents.views.gallery import AGREES, DISAGREES
 from precedents.views.instance import Cell, as_png
 from precedents.views.instance import lines as row_lines
-from precedents.views.marks import Words, as_html
+from precedents.views.marks import WordShares, as_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 NAME = 26  # letters of a layer, a word or a column beside its bar
 BARS = 12  # layers that are drawn; the others are one bar
 SIDE = 160  # pixels of a picture on a page
-Both: TypeAlias = tuple[Words, Words] | None
-Pixels: TypeAlias = "np.ndarray[Any, Any]"
+Both: TypeAlias = tuple[WordShares, WordShares] | None
+PixelArray: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,8 @@ class HeatMap:
 
     title: str
     share: float
-    case: Pixels  # [h, w]
-    precedent: Pixels
+    case: PixelArray  # [h, w]
+    precedent: PixelArray
 
     @property
     def largest(self) -> float:
@@ -40,7 +40,7 @@ class HeatMap:
         return float(max(np.abs(self.case).max(), np.abs(self.precedent).max(), 1e-300))
 
 
-def blended(picture: Pixels, heat: Pixels, largest: float) -> Pixels:
+def blended(picture: PixelArray, heat: PixelArray, largest: float) -> PixelArray:
     """The picture [h, w, 3] in pale grey under the heat map: green for what speaks for, red for against.
 
     >>> blended(np.zeros((2, 2)), np.array([[1.0, 0.0], [0.0, -1.0]]), 1.0)[0, 1].tolist()
@@ -53,22 +53,22 @@ def blended(picture: Pixels, heat: Pixels, largest: float) -> Pixels:
     colours = np.where(strong[..., None] > 0, _rgb(AGREES), _rgb(DISAGREES))
     ground = np.repeat((0.35 + 0.65 * grey)[..., None], 3, axis=2)
     alpha = 0.75 * np.sqrt(np.abs(strong))[..., None]
-    mixed: Pixels = (1 - alpha) * ground + alpha * colours
+    mixed: PixelArray = (1 - alpha) * ground + alpha * colours
     return mixed
 
 
-def _rgb(colour: str) -> Pixels:
+def _rgb(colour: str) -> PixelArray:
     return np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
 
 
-def enlarged(picture: Pixels, least: int) -> Pixels:
+def enlarged(picture: PixelArray, least: int) -> PixelArray:
     """The picture with each pixel repeated, so that its shorter side has at least so many."""
     times = max(1, -(-least // min(picture.shape[:2])))
-    found: Pixels = picture.repeat(times, axis=0).repeat(times, axis=1)
+    found: PixelArray = picture.repeat(times, axis=0).repeat(times, axis=1)
     return found
 
 
-def _under(picture: Pixels, heat: Pixels, of: HeatMap) -> Pixels:
+def _under(picture: PixelArray, heat: PixelArray, of: HeatMap) -> PixelArray:
     """The picture, large enough for the heat map, under it."""
     return blended(enlarged(picture, max(heat.shape)), heat, of.largest)
 
@@ -114,7 +114,7 @@ def share_figure(
     return drawn
 
 
-def _draw(axes: "Axes", cell: Cell, heat: Pixels, of: HeatMap, *, named: bool) -> None:
+def _draw(axes: "Axes", cell: Cell, heat: PixelArray, of: HeatMap, *, named: bool) -> None:
     assert not isinstance(cell.shown, (str, Mapping))
     axes.imshow(_under(cell.shown, heat, of))
     axes.set_xticks([])
@@ -170,7 +170,7 @@ def _side(cell: Cell, place: int, maps: Sequence[HeatMap], words: Both) -> str:
     return f"<div>{head}<div style='display:flex;flex-wrap:wrap;gap:.5em'>{pictures}</div></div>"
 
 
-def _image(picture: Pixels, cell: Cell, of: HeatMap) -> str:
+def _image(picture: PixelArray, cell: Cell, of: HeatMap) -> str:
     says = escape(visible(f"{cell.title.splitlines()[0]}: shares within {of.title}"))
     style = f"width:{SIDE}px;max-width:42vw;height:auto;image-rendering:pixelated"
     return f"<img alt='{says}' style='{style}' src='{as_png(picture)}'>"

@@ -5,7 +5,7 @@ Print, figures, notebooks and pages all show an instance by what `shown` gives; 
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from io import BytesIO
 from math import floor, isfinite, log10
@@ -15,7 +15,7 @@ import numpy as np
 
 from precedents.errors import InputError
 from precedents.runtime.users_code import users
-from precedents.views.marks import Words
+from precedents.views.marks import WordShares
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +36,8 @@ class Cell:
     title: str
     shown: Shown
     agrees: bool | None = None  # whether its class is the predicted one; None for a case
-    words: Words | None = None  # of a text, with their shares of the score, if these are known
+    words: WordShares | None = None  # of a text, with their shares of the score, if these are known
+    columns: Mapping[str, float] = field(default_factory=dict)  # of a table row, by their shares of the score
 
 
 def shown(instance: "Inputs", render: Render | None = None) -> Shown:

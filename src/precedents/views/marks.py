@@ -18,8 +18,8 @@ Marked: TypeAlias = tuple[tuple[str, float], ...]  # pieces of a text, in order,
 
 
 @dataclass(frozen=True)
-class Words:
-    """Words, or pieces of words, with their shares: in the order of the text, or wherever they occur in it."""
+class WordShares:
+    """Words, or pieces of words, with their shares: in the order of the text, or wherever they occur."""
 
     pieces: tuple[tuple[str, float], ...]
     ordered: bool
@@ -27,7 +27,7 @@ class Words:
     def marked(self, text: str) -> Marked:
         """The whole text in pieces; what stands between words has no share.
 
-        >>> Words((("sea", 0.5), ("blue sea", 0.25)), ordered=False).marked("A blue sea")
+        >>> WordShares((("sea", 0.5), ("blue sea", 0.25)), ordered=False).marked("A blue sea")
         (('A', 0.0), (' ', 0.0), ('blue', 0.125), (' ', 0.0), ('sea', 0.625))
         """
         shares = [0.0] * len(text)
@@ -115,5 +115,5 @@ def _piece(piece: str, share: float, strong: float) -> str:
 
 
 def joined(pieces: Sequence[tuple[str, float]]) -> str:
-    """Words and their shares in a line of print."""
+    """WordShares and their shares in a line of print."""
     return ", ".join(f"{clipped(word, 24)} {share:+.3f}" for word, share in pieces)
