@@ -39,6 +39,6 @@ def contrast(
     with reporting(quiet):
         chosen = subject(run, target, data).told(memory=memory)
         asked = explainer(chosen, metric)
-        sides = names([one, other], asked.classes)
-        found = asked.contrast(one_case(chosen, case), *sides, k)
+        first, second = names([one, other], asked.classes)
+        found = asked.contrast(one_case(chosen, case), first, second, k)
         told(found, written, as_json)
