@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from html import escape
+from importlib import import_module
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -204,9 +205,8 @@ def _notebook() -> Callable[..., Any] | None:
     shell = None if core is None else core.get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
         return None
-    from IPython.display import HTML, display
-
-    return lambda text, **how: display(HTML(text), **how)
+    shows: Any = import_module("IPython.display")
+    return lambda text, **how: shows.display(shows.HTML(text), **how)
 
 
 @contextmanager
