@@ -20,7 +20,7 @@ from precedents.metrics.metric import Metric
 from precedents.runtime.engines._engine import Engine
 from precedents.runtime.progress import tracked
 
-Load = tuple[Name, ...]  # pieces that one worker makes, in this order
+Errand = tuple[Name, ...]  # pieces that one worker makes, in this order
 
 
 def do_on(engine: Engine, agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> None:
@@ -38,7 +38,7 @@ def do_on(engine: Engine, agenda: Agenda, cases: Sequence[int], ledger: Ledger, 
             agenda.trial.kept_kernel(_metric(agenda, group), partial(_same, kernel))
 
 
-def pieces_made(agenda: Agenda, cases: Sequence[int], group: Load) -> tuple[dict[Name, Any], Kernel | None]:
+def pieces_made(agenda: Agenda, cases: Sequence[int], group: Errand) -> tuple[dict[Name, Any], Kernel | None]:
     """In a worker: the values of some pieces by their names, and their kernel if a profile was made of it."""
     values: dict[Name, Any] = {}
     for name in tracked(group, f"audit of {group[0][1]}"):
@@ -48,13 +48,13 @@ def pieces_made(agenda: Agenda, cases: Sequence[int], group: Load) -> tuple[dict
     return values, agenda.trial.kernel(_metric(agenda, group)) if profiled else None
 
 
-def _metric(agenda: Agenda, group: Load) -> Metric:
+def _metric(agenda: Agenda, group: Errand) -> Metric:
     """A metric of the kernel that a group is of."""
     kind, name, *_ = group[0]
     return agenda.kernels[name] if kind == "norms" else agenda.metrics[name]
 
 
-def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> Iterator[Load]:
+def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> Iterator[Errand]:
     """What is to be done, kernel by kernel; what cannot be afforded gets its reason at once."""
     spent = 0.0
     for work in works(agenda):
@@ -67,7 +67,7 @@ def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits
             yield tuple(piece.name for piece in left)
 
 
-def _retrained(agenda: Agenda, groups: Sequence[Load]) -> None:
+def _retrained(agenda: Agenda, groups: Sequence[Errand]) -> None:
     """Trains here, once, the models that criteria need: they travel with the trial. A failure is told there."""
     trial, needed = agenda.trial, {name[2] for group in groups for name in group if name[0] == "outcome"}
     for text in needed if trial.subclasses is None and trial.retrain is not None else ():

@@ -60,7 +60,7 @@ def _straight(indices: Sequence[int], shift: int) -> Sequence[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Some(Source):
+class Portion(Source):
     """Some instances of a set."""
 
     whole: Examples
@@ -127,4 +127,4 @@ def without(whole: Examples, places: Sequence[int]) -> Examples:
     kept = [i for i in range(len(whole)) if i not in gone]
     originals = None if whole.originals is None else Chosen(whole.originals, kept)
     ids = None if whole.ids is None else [whole.ids[i] for i in kept]
-    return Examples(Some(whole, kept), whole.labels[kept], originals, ids=ids, classes=whole.classes)
+    return Examples(Portion(whole, kept), whole.labels[kept], originals, ids=ids, classes=whole.classes)

@@ -65,6 +65,14 @@ def are_hubs(indices: Tensor, classes: int, finding: Finding | None) -> Tensor:
     return torch.isin(indices, torch.tensor(list(own), dtype=torch.long))
 
 
+def marks(
+    ranked: Ranked, classes: int, finding: Finding | None, another: Tensor, copies: Tensor
+) -> dict[str, Tensor]:
+    """What speaks against precedents; which have another class and are copies [m, k] is known."""
+    hubs = are_hubs(ranked.top.indices, classes, finding)
+    return {ANOTHER: another, HUB: hubs, NORM: are_outlying(ranked), DUPLICATE: copies}
+
+
 def are_outlying(ranked: Ranked) -> Tensor:
     """Which precedents [m, k] have an outlying norm; lengths that do not exist are not outlying."""
     if ranked.lengths is None:

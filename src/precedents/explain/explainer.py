@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,7 @@ from precedents.classifier.outputs import Place
 from precedents.data.examples import Batch, Examples
 from precedents.data.inputs import Inputs, mapped
 from precedents.errors import InputError
-from precedents.explain.cautions import (
-    ANOTHER,
-    DUPLICATE,
-    HUB,
-    NORM,
-    Doubts,
-    Findings,
-    are_hubs,
-    are_outlying,
-    equal,
-    rounded,
-)
+from precedents.explain.cautions import Doubts, Findings, equal, marks, rounded
 from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
@@ -169,11 +159,12 @@ class Explainer(Jobs):
         train, indices = self.subject.train, ranked.top.indices
         unique, places = indices.unique(return_inverse=True)  # which are read once
         offered, asked = train.take(unique.tolist()), cases.take(range(len(cases)))
-        precedents, found = mapped(lambda leaf: leaf[places], offered.inputs), offered.labels[places]
+        precedents, found = mapped(itemgetter(places), offered.inputs), offered.labels[places]
         doubts = Doubts.of(ranked)
         doubted = doubts.remarks(self.name, self.relevance.metric.features is gradient)
-        marks = self._marks(ranked, found != cases.labels[:, None], equal(asked.inputs, precedents))
-        marks |= doubts.marks(indices.shape[1])
+        another, copies = found != cases.labels[:, None], equal(asked.inputs, precedents)
+        flags = marks(ranked, self.subject.classifier.classes, self.finding, another, copies)
+        flags |= doubts.marks(indices.shape[1])
         return Explanation(
             predictions=cases.labels,
             top=ranked.top,
@@ -181,7 +172,7 @@ class Explainer(Jobs):
             cases=asked.inputs,
             precedents_inputs=precedents,
             percentiles=100 * ranked.below.double() / ranked.count,
-            flags=_named(marks, *indices.shape),
+            flags=_named(flags, *indices.shape),
             parts=self._parts(asked, offered, places),
             originals=_originals(cases, train, indices),
             given=labels is not None,
@@ -202,11 +193,6 @@ class Explainer(Jobs):
                 ranked = self.relevance.ranked(cases, k, shown, passing)
         return ranked
 
-    def _marks(self, ranked: Ranked, another: Tensor, copies: Tensor) -> dict[str, Tensor]:
-        """What speaks against precedents [m, k]; which have another class and are copies is known."""
-        hubs = are_hubs(ranked.top.indices, self.subject.classifier.classes, self.finding)
-        return {ANOTHER: another, HUB: hubs, NORM: are_outlying(ranked), DUPLICATE: copies}
-
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """Vectors that are not kept leave codes behind."""
         self._recall = Recall(self.relevance)
@@ -218,8 +204,8 @@ class Explainer(Jobs):
         spread = partial(spread_of, subject.train, subject.render)
         return {
             "metric": self.name,
-            "sharing": self._sharing,
             "warnings": self._warnings(),
+            "sharing": self._sharing,
             "classes": subject.classes,
             "render": subject.render,
             "spread": relevance.workspace.cache.once(SPREAD, spread),

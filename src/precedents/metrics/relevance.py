@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import torch
@@ -177,11 +178,10 @@ class Relevance:
             asked.append(passed[0].case_sq)
         tops, below = zip(*every, strict=True)
         top = stacked(tops)
-        lengths, own = (
-            torch.cat(squares).clamp(min=0).sqrt() if inverse.definite else None
-            for squares in ([each.train_sq for each in passed], asked)
-        )
-        return Ranked(top, torch.cat(below), lengths, own, n)
+        if not inverse.definite:
+            return Ranked(top, torch.cat(below), None, None, n)
+        lengths = torch.cat([*map(attrgetter("train_sq"), passed)]).clamp(min=0).sqrt()
+        return Ranked(top, torch.cat(below), lengths, torch.cat(asked).clamp(min=0).sqrt(), n)
 
     def _blocks(self, kernels: Iterable[Kernel], passed: list[Kernel]) -> Iterator[Tensor]:
         """Relevance block by block; the squared lengths are noted on the way."""

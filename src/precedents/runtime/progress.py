@@ -138,7 +138,7 @@ def tracked(
     with show(title, pace) if show else _outermost(title, pace, patience) as advance:
         for item in items:
             yield item
-            if advance is not _nothing:
+            if advance is not _nothing and pace.total != 1:  # after which there is nothing to wait for
                 advance()
 
 
