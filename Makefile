@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BROWSER := $(VENV)/browser
 
-.PHONY: demo test lint docs pictures bench newsgroups kills reproduction setup clean
+.PHONY: demo test lint docs pictures bench newsgroups kills cluster reproduction setup clean
 
 demo: $(READY)
 	$(BIN)/precedents demo demo --force
@@ -44,6 +44,10 @@ newsgroups: $(READY)
 # 50 random kills each of audit, save, train, reproduction and index: minutes. COUNT=N for another number.
 kills: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.kills --count $(or $(COUNT),50)
+
+# A Ray cluster of two nodes, one of which is killed in the middle of a run: half a minute.
+cluster: $(READY)
+	$(BIN)/python -m benchmarks.cluster
 
 # The paper's evaluation: hours to days; stopped, it goes on. DATA=FOLDER where the files are, or they are downloaded.
 reproduction: $(READY)

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+import warnings
 from pathlib import Path
 
 from precedents.errors import StaleError
@@ -49,9 +50,9 @@ def failing(_: int) -> None:
 
 
 def dying(folder: Path, task: int) -> int:
-    """The first time that a task below 2 is begun, the system kills its worker."""
+    """The first time that task 0 is begun, the system kills its worker."""
     noted(folder, task)
-    if begun(folder).count(str(task)) == 1 and task < 2:
+    if task == 0 and begun(folder).count("0") == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return task
 
@@ -72,4 +73,9 @@ def sleeping(folder: Path, task: int) -> int:
     if task:
         time.sleep(0.2)
         (folder / f"ended-{task}").write_text("")
+    return task
+
+
+def warning(task: int) -> int:
+    warnings.warn(f"Task {task} is slow", stacklevel=2)
     return task

@@ -30,6 +30,7 @@ KINDS = [  # of parts, in the order of the page
     "A criterion",
     "A layer rule",
     "An adapter",
+    "An engine",
     "A data set or an architecture",
     "A command",
 ]
@@ -80,6 +81,7 @@ CONTRACTS = {
     "criteria": "label_agreement",
     "layers": "scale",
     "adapters": "voters",
+    "engines": "shuffled",
     "zoo": "iris or wide",
 }
 

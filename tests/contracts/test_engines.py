@@ -1,19 +1,46 @@
 """What every engine must do, on real processes and clusters; a new one is held to it by its file alone."""
 
+import copy
 import os
+import pickle
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from socket import socket
 from threading import Lock
 
 import pytest
 import torch
-from errands import begun, deadly, dying, failing, refusing, sleeping, squared, surroundings, telling
+from conftest import blobs, mlp, retrained, trained
+from errands import (
+    begun,
+    deadly,
+    dying,
+    failing,
+    noted,
+    refusing,
+    sleeping,
+    squared,
+    surroundings,
+    telling,
+    warning,
+)
 
+from precedents import audit
+from precedents.cli._main import main
 from precedents.errors import BudgetError, InputError, MissingExtraError, StaleError, UnknownNameError
+from precedents.reproduction.runner import tasks, work
+from precedents.reproduction.settings import SETTINGS
+from precedents.runtime.budget import Budget
 from precedents.runtime.engines._find import ENGINES, engine_of
-from precedents.runtime.engines._travel import in_worker
+from precedents.runtime.engines._share import Share
+from precedents.runtime.engines._travel import carried_out, in_worker, opened, packed_work
 
 NAMES = ENGINES.names()
 APART = [name for name in NAMES if ENGINES.get(name).apart]
@@ -21,18 +48,33 @@ every = pytest.mark.parametrize("name", NAMES)
 apart = pytest.mark.parametrize("name", APART)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def clusters() -> Iterator[None]:
-    """A cluster of Ray and one of Dask, of two workers each, for all tests of this file."""
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[None]:
+    """A cluster of Ray of one worker, for all tests of this file."""
     import ray
-    from distributed import Client, LocalCluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def dask_cluster() -> Iterator[None]:
+    """A cluster of Dask of one worker."""
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with LocalCluster(**options) as cluster, Client(cluster):
         yield
-    ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def clusters(request) -> None:
+    """The cluster that an engine is tried on, which is started by the first test that needs it."""
+    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
+    if name in ("ray", "dask"):
+        request.getfixturevalue(f"{name}_cluster")
 
 
 def engine(name: str, workers: int = 2):
@@ -55,16 +97,16 @@ def test_without_tasks_nothing_is_begun(name) -> None:
 
 @every
 def test_functions_and_tasks_of_any_kind_travel(name) -> None:
-    rows = torch.arange(6.0).reshape(2, 3)
-    found = dict(engine(name).run(lambda task: (rows[task[1]] * 2).tolist(), [("row", 0), ("row", 1)]))
-    assert found == {("row", 0): [0.0, 2.0, 4.0], ("row", 1): [6.0, 8.0, 10.0]}
+    rows = [[0.0, 1.0], [2.0, 3.0]]
+    found = dict(engine(name).run(lambda task: [2 * each for each in rows[task[1]]], [("row", 0), ("row", 1)]))
+    assert found == {("row", 0): [0.0, 2.0], ("row", 1): [4.0, 6.0]}
 
 
 @every
 def test_tasks_compute_with_one_thread_and_this_process_as_before(name) -> None:
     torch.set_num_threads(2)
     try:
-        found = [result for _, result in engine(name).run(surroundings, [1, 2, 3])]
+        found = [result for _, result in engine(name, 1).run(surroundings, [1, 2])]
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
@@ -93,20 +135,6 @@ def test_an_error_of_a_users_code_has_its_line_and_the_workers_traceback(name) -
     with pytest.raises(InputError, match=r"ZeroDivisionError.*\(test_engines.py, line \d+\)") as raised:
         list(engine(name).run(lambda task: 1 / task, [0]))
     assert "ZeroDivisionError" in str(raised.value.__cause__)
-
-
-@apart
-def test_a_worker_that_dies_is_tried_again(name, tmp_path) -> None:
-    found = sorted(engine(name).run(partial(dying, tmp_path), list(range(6))))
-    assert found == [(task, task) for task in range(6)]
-    assert begun(tmp_path).count("0") == begun(tmp_path).count("1") == 2 or name == "dask"
-    assert set(begun(tmp_path)) == {str(task) for task in range(6)}
-
-
-@apart
-def test_a_task_that_kills_every_worker_is_given_up(name) -> None:
-    with pytest.raises(BudgetError, match=r"A worker .* 4 times.*fewer workers or less memory"):
-        list(engine(name, 1).run(deadly, [1]))
 
 
 @every
@@ -138,6 +166,61 @@ def test_one_who_stops_in_the_middle_stops_the_rest(name, tmp_path) -> None:
 
 
 @apart
+def test_what_a_task_warns_of_is_warned_of_here(name) -> None:
+    with pytest.warns(UserWarning, match="^Task 3 is slow$"):
+        assert dict(engine(name, 1).run(warning, [3])) == {3: 3}
+
+
+def test_a_worker_of_another_version_refuses_the_work() -> None:
+    versions, *rest = pickle.loads(packed_work(squared))
+    assert opened(carried_out(packed_work(squared), pickle.dumps(3), None)) == 9
+    for name in ("precedents", "torch", "Python"):
+        other = pickle.dumps((versions | {name: "0.1"}, *rest))
+        with pytest.raises(InputError, match=rf"The worker on .* has {name} .*, not 0\.1\. Install the same\."):
+            opened(carried_out(other, pickle.dumps(3), None))
+
+
+def test_workers_share_what_is_free() -> None:
+    assert [engine_of(text).at_once for text in ("serial", "processes(workers=3)", "dask(workers=2)")] == [
+        1,
+        3,
+        2,
+    ]
+    alone, third = Budget(), Budget(sharers=3)
+    assert third.bytes == pytest.approx(alone.bytes / 3, rel=0.1)
+    assert Budget(600, sharers=3).bytes == 600
+    with pytest.raises(BudgetError, match="a worker's share of the free memory is"):
+        third.required(10**15, "It", "Use less.")
+
+
+INTERRUPTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from functools import partial
+from pathlib import Path
+from errands import sleeping
+from precedents.runtime.engines._find import engine_of
+for task, _ in engine_of("processes(workers=2)").run(partial(sleeping, Path(sys.argv[2])), range(1000)):
+    print(task, flush=True)
+"""
+
+
+def test_a_script_that_is_interrupted_leaves_no_worker(tmp_path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1]), str(tmp_path)]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, **options) as process:
+        process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        error = process.communicate(timeout=30)[1]
+    assert error.count("Traceback") == 1
+    assert "KeyboardInterrupt" in error
+    for file in tmp_path.iterdir():
+        if not file.name.startswith("ended"):
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(file.name), 0)
+
+
+@apart
 def test_what_cannot_travel_is_refused_in_one_line(name) -> None:
     lock = Lock()
     with pytest.raises(InputError, match=r"The work cannot be sent to another process: .*serial"):
@@ -163,8 +246,19 @@ def test_unknown_engines_and_settings_are_one_line() -> None:
         engine_of("rya")
     with pytest.raises(UnknownNameError, match="No setting of engine processes is named 'address'"):
         engine_of("processes", address="auto")
+    with pytest.raises(InputError, match=r"workers is -1\. Pass how many"):
+        engine_of("dask(workers=-1)")
     with pytest.raises(InputError, match=r"engine is an int\. Name one: dask"):
         engine_of(3)
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch) -> None:
+    with socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        monkeypatch.setattr("ray.is_initialized", lambda: False)
+        with pytest.raises(InputError, match=rf"No Ray cluster answers at {address}: ConnectionRefusedError"):
+            list(engine_of("ray", address=address).run(squared, [1]))
 
 
 @pytest.mark.parametrize(("name", "package"), [("ray", "ray"), ("dask", "distributed")])
@@ -174,3 +268,133 @@ def test_a_missing_extra_is_the_line_to_type(name, package, monkeypatch) -> None
         MissingExtraError, match=rf"This needs {package}. Type: pip install 'precedents\[{name}\]'"
     ):
         engine_of(name)
+
+
+class Drawn(torch.nn.Module):
+    """A model of a test's own, which travels with its audit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = mlp()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+@pytest.fixture(scope="module")
+def world():
+    train, test = blobs(45, seed=1), blobs(12, seed=2)
+    return trained(Drawn, train), train, test
+
+
+AUDIT = {"metrics": ["cos_x", "gc", "rif"], "k": 5}
+
+
+@pytest.fixture(scope="module")
+def audited(world) -> str:
+    return audit(*world, **AUDIT, retrain=retrained).to_json()
+
+
+@every
+def test_an_audit_has_the_same_bytes_with_every_engine(name, world, audited, tmp_path) -> None:
+    trainings, keep = tmp_path / "trainings", tmp_path / "keep"
+    trainings.mkdir()
+
+    def retrain(merged, seed):
+        noted(trainings, seed)
+        return retrained(merged, seed)
+
+    options = AUDIT | {"retrain": retrain, "keep": keep, "engine": engine(name, 1)}
+    assert audit(*world, **options).to_json() == audited
+    assert [file.name for file in trainings.iterdir()] == [str(os.getpid())]
+    records = (keep / "records.jsonl").read_bytes()
+    assert audit(*world, **options).to_json() == audited
+    assert (keep / "records.jsonl").read_bytes() == records
+
+
+class Stuck:
+    """What a module may hold that belongs to its process."""
+
+    def __deepcopy__(self, _: object) -> "Stuck":
+        return self
+
+    def __reduce__(self) -> str:
+        raise TypeError("It stays here")
+
+
+@apart
+def test_a_model_that_cannot_travel_is_refused_in_one_line(name, world, tmp_path) -> None:
+    model, train, test = world
+    model = copy.deepcopy(model)
+    model.layers[1].more = Stuck()
+    with pytest.raises(InputError, match=r"The work cannot be sent to another process: .*It stays here"):
+        audit(model, train, test, metrics=["cos_x"], keep=tmp_path, engine=engine(name))
+    assert not (tmp_path / "records.jsonl").exists()
+
+
+QUICK = replace(SETTINGS["wine/mlp"], epochs=1)
+
+
+def lines(folder: Path) -> list[str]:
+    return sorted((folder / "wine-mlp.jsonl").read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory) -> list[str]:
+    folder = tmp_path_factory.mktemp("recorded")
+    list(work(tasks([QUICK], range(1), folder, metrics=["cos_last"]), "serial"))
+    return lines(folder)
+
+
+@pytest.mark.parametrize("name", [name for name in APART if name != "processes"])  # tests/reproduction has that
+def test_repeats_have_the_same_records_with_every_engine(name, recorded, tmp_path) -> None:
+    (done,) = work(tasks([QUICK], range(1), tmp_path, metrics=["cos_last"]), engine(name, 1))
+    assert done.repeat == 0
+    assert lines(tmp_path) == recorded
+
+
+def test_shares_of_an_array_have_every_task_once() -> None:
+    shares = [Share.of(f"{i}/3").of_all(range(10)) for i in (1, 2, 3)]
+    assert sorted(task for share in shares for task in share) == list(range(10))
+    assert Share.of(None).of_all([1, 2]) == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1.5/3"])
+def test_a_share_that_is_none_is_refused(text) -> None:
+    with pytest.raises(InputError, match=r"Write which of how many, from 1 on, as 7/64\."):
+        Share.of(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--engine rya", "No engine is named 'rya'. Did you mean 'ray'?"),
+        ("--engine processes --address auto", "No setting of engine processes is named 'address'."),
+        ("--address auto", "--address is 'auto', but no cluster was named. Add --engine ray or dask."),
+        ("--shard 9/3", "Write which of how many, from 1 on, as 7/64."),
+    ],
+)
+def test_wrong_engines_of_a_command_are_one_line(options, said, tmp_path, monkeypatch, capfd) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduction", "run", "--settings", "wine/mlp", *options.split()]) == 2
+    error = capfd.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+# Last, since a cluster may lose its workers for good.
+
+
+@apart
+def test_a_worker_that_dies_is_tried_again(name, tmp_path) -> None:
+    found = sorted(engine(name).run(partial(dying, tmp_path), list(range(6))))
+    assert found == [(task, task) for task in range(6)]
+    assert begun(tmp_path).count("0") >= 2
+    assert set(begun(tmp_path)) == {str(task) for task in range(6)}
+
+
+@apart
+def test_a_task_that_kills_every_worker_is_given_up(name) -> None:
+    with pytest.raises(BudgetError, match=r"A worker .* 4 times.*fewer workers or less memory"):
+        list(engine(name, 1).run(deadly, [1]))

@@ -184,7 +184,7 @@ def test_weights_that_are_lost_are_made_again_the_same(tmp_path, whole) -> None:
 
 
 def test_two_workers_give_the_records_of_none(tmp_path, whole) -> None:
-    done = list(work(tasks([QUICK], range(2), tmp_path, metrics=FEW), workers=2))
+    done = list(work(tasks([QUICK], range(2), tmp_path, metrics=FEW), "processes(workers=2)"))
     assert {task.repeat for task in done} == {0, 1}
     assert lines(tmp_path) == lines(whole)
 

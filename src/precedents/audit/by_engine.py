@@ -4,7 +4,7 @@ The model, its data and what was decided about them travel; a model that cannot 
 process alone writes the ledger, a kernel at a time.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -15,6 +15,8 @@ from precedents.audit.ledger import Ledger
 from precedents.audit.limits import Limits
 from precedents.audit.pieces import Name, lack_of, lack_of_profile, maker, pieces
 from precedents.criteria._judgement import attempted
+from precedents.metrics.kernel import Kernel
+from precedents.metrics.metric import Metric
 from precedents.runtime.engines._engine import Engine
 from precedents.runtime.progress import tracked
 
@@ -29,18 +31,27 @@ def do_on(engine: Engine, agenda: Agenda, cases: Sequence[int], ledger: Ledger, 
     groups = list(_groups(agenda, cases, ledger, limits))
     _retrained(agenda, groups)
     made = engine.run(partial(pieces_made, agenda, tuple(cases)), groups)
-    for _, values in tracked(made, "audit", len(groups)):
+    for group, (values, kernel) in tracked(made, "audit", len(groups)):
         for name, value in values.items():
             ledger.once(name, partial(_same, value))
+        if kernel is not None:  # for the agreement of the metrics, which is found here
+            agenda.trial.kept_kernel(_metric(agenda, group), partial(_same, kernel))
 
 
-def pieces_made(agenda: Agenda, cases: Sequence[int], group: Group) -> dict[Name, Any]:
-    """In a worker: the values of some pieces by their names."""
+def pieces_made(agenda: Agenda, cases: Sequence[int], group: Group) -> tuple[dict[Name, Any], Kernel | None]:
+    """In a worker: the values of some pieces by their names, and their kernel if a profile was made of it."""
     values: dict[Name, Any] = {}
     for name in tracked(group, f"audit of {group[0][1]}"):
         lack = lack_of_profile(name, values)
         values[name] = asdict(lack) if lack else maker(agenda, cases, name)()
-    return values
+    profiled = any(name[0] == "portrait" and "reason" not in value for name, value in values.items())
+    return values, agenda.trial.kernel(_metric(agenda, group)) if profiled else None
+
+
+def _metric(agenda: Agenda, group: Group) -> Metric:
+    """A metric of the kernel that a group is of."""
+    kind, name, *_ = group[0]
+    return agenda.kernels[name] if kind == "norms" else agenda.metrics[name]
 
 
 def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> Iterator[Group]:

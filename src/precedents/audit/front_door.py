@@ -84,9 +84,9 @@ def audit(
     model, other data, functions that do something else or other settings is refused. Where no `memory` is
     given, it goes on with the kind of curvature that it began with.
 
-    With an `engine`, as "processes", "ray" or "dask(address=tcp://host:8786)", the metrics of a kernel are a task for
-    one of its workers, and are recorded when they are all done. Numbers do not depend on it. `memory` is what a
-    worker may use; the model and the data must be able to travel.
+    With an `engine`, as "processes", "ray" or "dask(address=tcp://host:8786)", the metrics of a kernel are a
+    task for one of its workers, and are recorded when all are done. Numbers do not depend on it. `memory` is
+    what a worker may use; the model and the data must be able to travel.
 
     >>> import torch
     >>> x, y = torch.eye(2).repeat(3, 1), torch.arange(6) % 2

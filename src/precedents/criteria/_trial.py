@@ -128,10 +128,13 @@ class Trial:
             return self.trained.kernel(metric)
         for examples in (self.workspace.train, self.cases):
             examples.unchanged()
-        relevance = self.relevance(metric)
-        slot = KERNEL.at(self, metric.features, relevance.metric.preconditioner)
+        return self.kept_kernel(metric, lambda: _whole(self.relevance(metric), self.cases))
+
+    def kept_kernel(self, metric: Metric, make: Callable[[], Kernel]) -> Kernel:
+        """The kernel of a metric that is kept here, or what `make` gives, which is kept from then on."""
+        slot = KERNEL.at(self, metric.features, self.relevance(metric).metric.preconditioner)
         self.workspace.holding(slot, FLOAT64 * len(self.cases) * len(self.workspace.train))
-        return self.workspace.once(slot, lambda: _whole(relevance, self.cases))
+        return self.workspace.once(slot, make)
 
     @door
     def randomized(self, seed: int, label: str) -> "Trial":

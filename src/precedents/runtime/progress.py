@@ -99,9 +99,9 @@ def in_lines() -> Iterator[None]:
 
 
 @contextmanager
-def told(tell: Tell) -> Iterator[None]:
-    """Lines are given to somebody else within, who can show them."""
-    before = _told.set(tell)
+def told(tell: Tell | None) -> Iterator[None]:
+    """Lines are given to somebody else within, who can show them; without anybody it is as before."""
+    before = _told.set(tell or _told.get())
     try:
         yield
     finally:

@@ -53,8 +53,7 @@ def run(
     Examples:
       $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3
       $ precedents reproduction run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics gc,cosine:residual
-      $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3 --metrics gc --engine serial
-      $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3 --metrics gc --shard 1/2
+      $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3 --engine serial --shard 1/2
 
     """
     from precedents.reproduction.settings import chosen, counted

@@ -26,6 +26,9 @@ def engine_of(given: str | Engine, **settings: object) -> Engine:
     if call is not None and beside:
         given = str(Call(call.name, {**call.settings, **beside}))
     found = ENGINES.read(given)
+    workers = getattr(found, "workers", 0)
+    if workers < 0:
+        raise InputError(f"workers is {workers}. Pass how many, from 1 on, or 0 for one on each core.")
     if found.package is not None and find_spec(found.package) is None:
         raise MissingExtraError(found.package, type(found).__module__.rpartition(".")[2])
     return found

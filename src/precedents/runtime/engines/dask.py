@@ -1,8 +1,9 @@
 """On a Dask cluster: one of this machine's own, or one that is there."""
 
+import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import cpu_count
 from typing import Any, ClassVar
@@ -20,6 +21,8 @@ SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1 TiB",  # a model goes with its work, on purpose
 }
 
+PATIENCE = 10.0  # seconds without an end of a task, after which it is asked whether anybody is there
+
 
 @dataclass(frozen=True)
 class Dask(Engine):
@@ -32,7 +35,7 @@ class Dask(Engine):
     def results(self, job: Job, tell: Tell | None) -> Iterator[tuple[int, Any]]:
         """As they end; the scheduler itself gives to another worker what a dead one was at."""
         import dask
-        from distributed import KilledWorker, as_completed
+        from distributed import KilledWorker
 
         topic = f"precedents-{uuid4()}"
         with dask.config.set(SETTINGS), _client(self.address, self.workers) as client:
@@ -47,7 +50,7 @@ class Dask(Engine):
                 for place, task in enumerate(job.packed_tasks)
             }
             try:
-                for ended in as_completed(list(begun)):
+                for ended in _ended(client, begun):
                     try:
                         outcome = ended.result()
                     except KilledWorker as error:
@@ -57,6 +60,17 @@ class Dask(Engine):
                 client.cancel([*begun, work])
                 if tell is not None:
                     client.unsubscribe_topic(topic)
+
+
+def _ended(client: Any, begun: Mapping[Any, int]) -> Iterator[Any]:
+    """What is begun, as it ends; who uses it takes it out. No worker being left on this machine is an error."""
+    from distributed import LocalCluster, as_completed
+
+    while begun:
+        with suppress(TimeoutError, asyncio.TimeoutError):
+            yield from as_completed(list(begun), timeout=PATIENCE)
+        if begun and isinstance(client.cluster, LocalCluster) and not client.scheduler_info()["workers"]:
+            raise died("was killed again and again, so that none is left")
 
 
 def _done(work: bytes, task: bytes, topic: str | None) -> bytes:
@@ -112,8 +126,8 @@ def _remote(address: str) -> Any:
         return Client(address)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"No Dask scheduler answers at {address}: {why(error)}. Start one by `dask scheduler`, and workers "
-            "by `dask worker ADDRESS --nthreads 1`."
+            f"No Dask scheduler answers at {address}: {why(error).rstrip('.')}. Start one by `dask scheduler`, "
+            "and workers by `dask worker ADDRESS --nthreads 1`."
         ) from error
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
-from precedents.errors import InputError
 from precedents.runtime.engines._engine import RETRIES, Engine, Job, died
 from precedents.runtime.engines._process import LINE
 from precedents.runtime.engines._travel import opened
@@ -31,8 +30,6 @@ class Processes(Engine):
 
     def results(self, job: Job, tell: Tell | None) -> Iterator[tuple[int, Any]]:
         """As they end; a worker that dies is replaced."""
-        if self.workers < 0:
-            raise InputError(f"workers is {self.workers}. Pass how many, from 1 on, or 0 for one on each core.")
         crew = Crew(job, deque(range(len(job.tasks))))
         try:
             for _ in range(min(self.workers or os.cpu_count() or 1, len(job.tasks))):

@@ -1,11 +1,13 @@
 """On a Ray cluster: one of this machine's own, or one that is there."""
 
+import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from os import environ
+from socket import create_connection
 from typing import Any, ClassVar
 
 from precedents.errors import InputError
@@ -15,6 +17,7 @@ from precedents.runtime.progress import Tell
 from precedents.runtime.users_code import why
 
 SECONDS = 1.0  # after which lines are read, if no task ends
+ANSWER = 10.0  # seconds in which a cluster answers
 
 
 @dataclass(frozen=True)
@@ -96,18 +99,26 @@ def _connected(address: str, workers: int) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    local = {} if address else {"num_cpus": workers or None, "include_dashboard": False}
+    local: dict[str, Any] = {} if address else {"num_cpus": workers or None, "include_dashboard": False}
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **local)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        _tried(address)
+        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"No Ray cluster answers at {address or 'this machine'}: {why(error)}. Start one, as by `ray start "
-            "--head`, and pass its address."
+            f"No Ray cluster answers at {address or 'this machine'}: {why(error).rstrip('.')}. Start one by "
+            "`ray start --head`, and pass its address."
         ) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _tried(address: str) -> None:
+    """An OSError if nobody listens at host:port, for which Ray would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        create_connection((host, int(port)), timeout=ANSWER).close()
 
 
 ray = Ray()

@@ -1,7 +1,7 @@
 """In this process, one task after the other."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ class Serial(Engine):
     def results(self, job: Job, tell: Tell | None) -> Iterator[tuple[int, Any]]:
         """In the order of the tasks."""
         for place, task in enumerate(job.tasks):
-            with one_thread(), nullcontext() if tell is None else told(tell):
+            with one_thread(), told(tell):
                 result = job.work(task)
             yield place, result
 
