@@ -20,7 +20,7 @@ def test_an_index_answers_other_similarities(folder, precedents) -> None:
     done = precedents("explain", RUN, *INDEX, "--case", "3", "--metric", "gd", "-k", "1")
     wanted = precedents("explain", RUN, "--case", "3", "--metric", "gd", "-k", "1")
     assert done.out.splitlines()[1].split()[:3] == wanted.out.splitlines()[1].split()[:3]
-    wrong = precedents("explain", RUN, *INDEX, "--case", "3", "--metric", "cos_last")
+    wrong = precedents("explain", RUN, *INDEX, "--case", "3", "--metric", "cosine:gradient/ekfac")
     assert wrong.code == WRONG
     assert "the metric (gradient then" in wrong.err
 

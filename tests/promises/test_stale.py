@@ -125,7 +125,8 @@ def test_a_saved_explainer_knows_torch(tmp_path) -> None:
     file = tmp_path / "saved" / "index.json"
     content = json.loads(file.read_text())
     del content["checksum"]
-    file.write_text(sealed(json.dumps(content | {"torch": "1.0"})))
+    content["origin"]["torch"] = "1.0"
+    file.write_text(sealed(json.dumps(content)))
     with pytest.raises(StaleError, match=r"the version of torch \(1\.0 then, .* now\)"):
         Explainer.load(tmp_path / "saved", Net(), TRAIN)
 

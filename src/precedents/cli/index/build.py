@@ -46,7 +46,6 @@ def build(
     Examples:
       $ precedents index build runs/digits-logistic_regression --index index-of-digits
       $ precedents index build runs/digits-logistic_regression --index part --shard 1/2 --rows 256
-      $ precedents index build runs/digits-logistic_regression --index two --engine "processes(workers=2)"
       $ precedents index build --target my_model:factory --index wine --dry-run
 
     """
