@@ -100,7 +100,7 @@ def audit(
     """
     limits, keep = Limits.of(afford, within), None if keep is None else path(keep, "keep")
     chosen = None if engine is None else engine_of(engine)
-    budget = Budget.of(memory)
+    shared = None if chosen is None else replace(Budget.of(memory), sharers=chosen.at_once)
     subject = Subject.of(
         model,
         train,
@@ -108,7 +108,7 @@ def audit(
         render=render,
         hidden=hidden,
         vectorise=vectorise,
-        memory=budget if chosen is None else replace(budget, sharers=chosen.at_once),
+        memory=memory if shared is None else shared,
         loss=loss,
         output=output,
         columns=Columns.of(text, image, labels, ids),
