@@ -102,3 +102,13 @@ def test_only_what_is_better_when_higher_is_a_success_rate() -> None:
     assert own.sentences[-1] == "The mean of its success rates is 0.750."
     unknown = recommend(Judgement(outcomes), profiles, {"a": 1.0}, None)
     assert unknown.sentences[-1] == "The mean of its success rates is 0.500."
+
+
+def test_what_is_weak_or_failed_is_said_with_its_reason() -> None:
+    found = recommended(a=("failed", "weak", 0.8, 1))
+    told = [sentence for sentence in found.sentences if sentence.startswith(("It fails", "It is weak"))]
+    assert told[0].startswith("It fails model_randomization: ")
+    assert told[1:] == [  # of one case
+        "It is weak in identical_class: So few cases do not tell it from drawing training instances at random."
+    ]
+    assert not any("It is weak in" in each for each in recommended(a=("passed", "passed", 1.0, 1)).sentences)

@@ -1,5 +1,8 @@
 import pytest
+import torch
 
+from precedents import audit
+from precedents.audit.instances import COPIES
 from precedents.audit.wording import meaning, price
 from precedents.metrics.paper import METRICS
 
@@ -25,3 +28,13 @@ def test_the_price_stands_beside_that_of_the_default() -> None:
     ]
     assert price("cos_grad", costs) == ["Explaining one case by cos_grad took 0.02 s here."]
     assert price("cos_x", costs) == price(None, costs) == []
+
+
+def test_a_report_shows_what_is_seen_of_duplicates_and_why_verdicts_are_weak() -> None:
+    x, y = torch.eye(2).repeat(20, 1), torch.arange(40) % 2
+    model = torch.nn.Linear(2, 2, bias=False)
+    kinds = {"metrics": ["cos_x"], "criteria": ["model_randomization(draws=1)"], "k": 1}
+    found = audit(model, (x, y), (x, y), render=lambda row: f"text {int(row[0])}", **kinds).report()
+    assert len(found.copies) == COPIES
+    assert found.copies[found.duplicates[0]] == "text 1"
+    assert "drawn at random" in found.why["cos_x", "model_randomization(draws=1)"]

@@ -154,3 +154,14 @@ def test_very_long_names_leave_room_for_the_figure(width) -> None:
 def test_a_name_breaks_where_it_may() -> None:
     assert broken("model_randomization(label=shared)", 17) == "model_\nrandomization\n(label=shared)"
     assert broken("identical_class(k=10)", 15) == "identical_class\n(k=10)"
+
+
+@pytest.mark.parametrize("most", [3e-7, 0.004, 0.8, 1234.0, 2.5e6])
+def test_seconds_are_written_as_numbers_without_an_offset(most) -> None:
+    axes = figures.costs({"a": most, "b": most / 3}).axes[0]
+    axes.figure.canvas.draw()
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert axes.xaxis.get_offset_text().get_text() == ""
+    shown = [float(text.replace(",", "")) for text in ticks]
+    assert shown == pytest.approx(list(axes.get_xticks()), rel=0.01, abs=1e-12)
+    assert most < 1e-4 or not any("e" in text for text in ticks)

@@ -190,3 +190,32 @@ def test_metrics_say_what_they_compare_and_cost_and_examples_come_early(real) ->
     assert "Grad-Cos: the angle" in made
     assert "0.25 s a case" in made
     assert made.index('id="verdicts"') < made.index('id="examples"') < made.index('id="randomization"')
+
+
+def test_why_a_verdict_is_weak_is_said_once_for_all_metrics_that_share_it() -> None:
+    rows = [ReportRow(name, "rate(k=2)", 0.5, 0.4, 0.6, 0.0, "weak", "") for name in ("a", "b")]
+    why = {(name, "rate(k=2)"): "It is <so>." for name in ("a", "b")}
+    text = Page(html(replace(EMPTY, rows=rows, why=why))).text
+    assert text.count("It is <so>.") == 1
+    assert "weak: a, b. It is <so>." in " ".join(text.split())
+    assert "Why a verdict is weak" not in html(replace(EMPTY, rows=rows))
+
+
+def test_duplicates_are_shown_with_their_texts_and_pictures() -> None:
+    copies = {("0", "#4"): "a text of <two>", ("1", "#5"): np.eye(4)}
+    text = html(replace(EMPTY, duplicates=[("0", "#4"), ("1", "#5"), ("2", "#6")], copies=copies))
+    assert "a text of &lt;two&gt;" in text
+    assert text.count("data:image/png") == 1
+    assert "case 2 = #6" in text
+
+
+def test_agreement_is_of_metrics_that_passed_something() -> None:
+    pairs = {(one, other): 0.5 for one in "abc" for other in "abc"}
+    rows = [
+        ReportRow(name, "rate", 0.5, 0.4, 0.6, 0.0, verdict, "")
+        for name, verdict in {"a": "passed", "b": "passed", "c": "failed"}.items()
+    ]
+    some = html(replace(EMPTY, rows=rows, agreement={"overlap": pairs}))
+    assert '<th scope="col">b</th>' in some
+    assert '<th scope="col">c</th>' not in some
+    assert '<th scope="col">c</th>' in html(replace(EMPTY, rows=rows[1:], agreement={"overlap": pairs}))

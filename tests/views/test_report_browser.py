@@ -1,7 +1,10 @@
 """The report in a real Chromium, opened from disk."""
 
+from dataclasses import replace
+
 import pytest
 import reports
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from precedents.seen import visible
@@ -14,7 +17,19 @@ EMPTY = Report("title", [], [], {}, {}, [], {}, [], {}, [], {}, {})
 def pages(tmp_path_factory, trial, large) -> dict[str, str]:
     """The address of each page on disk."""
     real = reports.real(trial)
-    texts = {"real": html(real), "hostile": html(reports.hostile(real)), "large": large}
+    row = real.rows[0]
+    explained = replace(
+        real,
+        why={(row.metric, row.criterion): "It is so."},
+        copies={real.duplicates[0]: "a text of two"},
+        compared={row.metric: "RIF: the angle between the loss gradients after influence-function weighting"},
+    )
+    texts = {
+        "real": html(real),
+        "hostile": html(reports.hostile(real)),
+        "large": large,
+        "explained": html(explained),
+    }
     folder = tmp_path_factory.mktemp("pages")
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -147,3 +162,22 @@ def test_the_page_prints_on_light_paper_even_in_the_dark(browser, pages) -> None
         paper = "getComputedStyle(document.body).backgroundColor"
         assert visit.page.evaluate(paper) == "rgb(255, 255, 255)"
         assert visit.page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_in_light_and_dark(browser, pages, width) -> None:
+    with Visit(browser, pages["explained"], width) as visit:
+        assert visit.page.locator(".why li").count() == 1
+        assert visit.page.locator(".pairs p.text").count() == 1
+        for scheme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=scheme)
+            found = Axe().run(visit.page).response["violations"]
+            assert [(each["id"], each["nodes"][0]["html"][:120]) for each in found] == []
+
+
+def test_the_column_of_metrics_is_as_wide_as_its_words(browser, pages) -> None:
+    for width, most in ((1280, 300), (390, 160)):  # 15 and 7.5 rem of words, and room around them
+        with Visit(browser, pages["explained"], width) as visit:
+            names = visit.page.locator(".verdicts th[scope=row]")
+            assert names.first.bounding_box()["width"] <= most
+            assert visit.page.locator(".verdicts .compared").first.bounding_box()["height"] < 120

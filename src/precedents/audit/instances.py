@@ -12,6 +12,7 @@ from precedents.views.instance import Shown, shown
 
 EACH = 2  # right and wrong predictions that are shown
 HUBS = 3  # that are shown of each metric
+COPIES = 40  # duplicates that are shown
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,19 @@ def ids_of(
 
 
 def pictures(
-    trial: Trial, cases: Sequence[Case], profiles: Mapping[str, Profile | Inapplicable]
+    trial: Trial,
+    cases: Sequence[Case],
+    profiles: Mapping[str, Profile | Inapplicable],
+    copies: Sequence[tuple[int, int]],
 ) -> dict[tuple[str, int], Shown]:
-    """What a person sees of the cases and of their precedents on the report page, by "case" or "train"."""
+    """What a person sees of the cases, their precedents and `copies` on the report page, by "case" or "train".
+
+    `copies` are the pairs that `duplicates` found.
+    """
     render = trial.workspace.subject.render
     indices = [case.index for case in cases]
-    instances = _precedents([each for each in profiles.values() if isinstance(each, Profile)])
+    offered = _precedents([each for each in profiles.values() if isinstance(each, Profile)])
+    instances = sorted({*offered, *(index for _, index in copies[:COPIES])})
     made = {}
     for kind, examples, places in (("case", trial.cases, indices), ("train", trial.workspace.train, instances)):
         for place, instance in zip(places, examples.seen(places), strict=True):

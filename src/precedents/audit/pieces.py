@@ -61,6 +61,7 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits, work: 
     agreed = partial(_agreement, trial, selecting, agenda.k)
     found = ledger.once(("agreement",), agreed) if ledger.lasting else agreed()
     forget(ledger.folder)
+    copies = duplicates(trial)
     costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
     return Audit(
         scope=scope,
@@ -68,11 +69,11 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits, work: 
         profiles=profiles,
         norms={kernel: _norms_of(ledger.values["norms", kernel]) for kernel in agenda.kernels},
         agreement=read_agreement({} if "reason" in found else found),
-        duplicates=duplicates(trial),
+        duplicates=copies,
         examples=cases,
         recommendation=recommend(judgement, profiles, costs, limits.afford),
         costs=costs,
-        pictures=pictures(trial, cases, profiles),
+        pictures=pictures(trial, cases, profiles, copies),
         ids=ids_of(trial, cases, profiles),
         spread=_or_none(attempted(lambda: spread_of(subject.train, subject.render))),
     )

@@ -43,6 +43,7 @@ class Standing:
     missing: Sequence[str]  # criteria that only other metrics have a result of
     rate: float  # the mean of the success rates
     work: float
+    why: Mapping[str, str]  # of criteria in which it is weak or failed, a sentence
 
     @property
     def key(self) -> tuple[float, ...]:
@@ -60,6 +61,14 @@ class Standing:
         """The criteria with this verdict and their values, with a comma between; empty if there are none."""
         found = {text: each for text, each in self.results.items() if each.verdict == verdict}
         return ", ".join(f"{text} ({each.mean:.3f})" for text, each in found.items())
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is failed or weak, a sentence for each criterion, failed ones first."""
+        failed = [text for text in self.why if self.results[text].verdict == "failed"]
+        weak = [text for text in self.why if text not in failed]
+        told = [f"It fails {text}: {self.why[text]}" for text in failed]
+        return told + [f"It is weak in {text}: {self.why[text]}" for text in weak]
 
 
 def recommend(
@@ -127,6 +136,7 @@ def _standings(judgement: Judgement, profiles: Mapping[str, Profile | Inapplicab
             [criterion for criterion in ran if criterion not in results],
             _rate(judgement, results),
             profile.work,
+            {text: why for text in results if (why := judgement.explained(metric, text))},
         )
         for metric, results in every.items()
         if results and isinstance(profile := profiles[metric], Profile)
@@ -153,17 +163,24 @@ def _verdict(best: Standing, within: Sequence[Standing]) -> list[str]:
             "No metric is free of failures either: do not rely on these explanations alone.",
             f"The least bad is {best.metric}: of {ran} criteria it fails {best.told('failed')}"
             + (f", and is weak in {weak}." if weak else "."),
+            *best.reasons,
             *_open(best),
         ]
     none = f"No metric {'is shown to pass' if best.verdict == 'undecided' else 'passes'} every criterion."
     also = f" and is weak in {weak}" if weak else ""
     if not best.key[0]:
-        return [none, f"Use {best.metric} with care: it fails none of {ran}{also}.", *_open(best)]
+        return [
+            none,
+            f"Use {best.metric} with care: it fails none of {ran}{also}.",
+            *best.reasons,
+            *_open(best),
+        ]
     passed = sum(each.verdict == "passed" for each in best.results.values())
     return [
         none,
         "Nor is any shown to fail none: do not rely on these explanations before it is decided.",
         f"The best so far is {best.metric}: of {ran} criteria it passes {passed}{also}.",
+        *best.reasons,
         *_open(best),
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 from precedents.audit.audit import Audit
-from precedents.audit.instances import HUBS, Case
+from precedents.audit.instances import COPIES, HUBS, Case
 from precedents.audit.profile import Profile
 from precedents.audit.wording import meaning, price
 from precedents.criteria._judgement import Inapplicable, described
@@ -40,8 +40,19 @@ def report(audit: Audit, command: str, name: str = "") -> Report:
         null=_null([each for each in outcomes.values() if isinstance(each, Result)]),
         better={criterion: described(criterion).better for criterion in audit.criteria},
         compared={metric: said for metric in audit.metrics if (said := meaning(metric))},
+        why={key: said for key in outcomes if (said := audit.judgement.explained(*key))},
+        copies=_copies(audit),
         meaning={criterion: described(criterion).sentence for criterion in audit.criteria},
     )
+
+
+def _copies(audit: Audit) -> dict[tuple[str, str], Shown]:
+    """What is seen of the first duplicates, by what the case and the training instance are called."""
+    return {
+        (audit.called("case", case), audit.called("train", i)): audit.pictures["train", i]
+        for case, i in audit.duplicates[:COPIES]
+        if ("train", i) in audit.pictures
+    }
 
 
 def _recommended(audit: Audit) -> list[str]:

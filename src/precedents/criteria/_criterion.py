@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
+from precedents.criteria._verdict import HALF
 from precedents.errors import InputError, NotApplicable
 from precedents.metrics.metric import Metric
 from precedents.registry import written
@@ -71,10 +72,42 @@ class Criterion(ABC):
         """
         return {("trained", "cases"): len(trial.cases)}
 
+    def explained(self, result: Result, _metric: str, /) -> str:
+        """Why a result of it is weak or failed, in a sentence, for who has not read the paper.
+
+        It is called with the result and the name of the metric. Numbers stand beside it in the table: without
+        them, metrics share a sentence.
+        """
+        if self.better == "zero":
+            return "The values are not near zero."
+        half = "below one half" if result.mean < HALF else "too low to pass"
+        return like_chance(result) or f"The success rate is {half}."
+
     @property
     def counts(self) -> bool:
         """Whether it counts for the success rate of a metric, which is the least of those that do."""
         return False
+
+
+def like_chance(result: Result) -> str:
+    """A sentence where a success rate is not told from drawing at random; empty where it is."""
+    if result.mean <= result.chance:
+        return "It does no better than drawing training instances at random."
+    few = "So few cases do not tell it from drawing training instances at random."
+    return few if result.low <= result.chance else ""
+
+
+def lacking(result: Result, lack: str) -> str:
+    """Why a rate of yes and no is weak or failed; `lack` is what is so where a case does not succeed.
+
+    >>> from torch import tensor
+    >>> from precedents.criteria._result import rate
+    >>> lacking(rate("often", tensor([1, 1, 0, 1] * 50), 0.1, 0.95), "it is another")
+    'In some of the cases it is another.'
+    """
+    often = "more than half" if result.mean < HALF else "some"
+    by_chance = like_chance(result) if result.mean >= HALF else ""
+    return by_chance or f"In {often} of the cases {lack}."
 
 
 class Unlisted(Criterion):
@@ -88,6 +121,10 @@ class Unlisted(Criterion):
     def __init__(self, text: str, judge: Judge | None = None) -> None:
         self.__name__ = text
         self.judge = judge
+
+    def explained(self, _result: Result, _metric: str, /) -> str:
+        """Nothing: what its numbers mean is not known here."""
+        return ""
 
     @classmethod
     def of(cls, judge: Judge) -> "Unlisted":

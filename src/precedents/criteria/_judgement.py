@@ -66,6 +66,14 @@ class Judgement:
         """The criterion of this text, for what it says of itself."""
         return self.criteria[text] if text in self.criteria else described(text)
 
+    def explained(self, metric: str, text: str) -> str:
+        """Why a metric is weak or failed by a criterion, in a sentence of the criterion's; else it is empty."""
+        found = self.outcomes.get((metric, text))
+        if not isinstance(found, Result) or found.verdict not in ("weak", "failed"):
+            return ""
+        said = attempted(lambda: self.criterion(text).explained(found, metric))
+        return said if isinstance(said, str) else ""
+
     def to_frame(self) -> "pd.DataFrame":
         """A pandas frame, one row per metric and criterion."""
         import pandas as pd

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from precedents.criteria._criterion import Criterion
+from precedents.criteria._criterion import Criterion, lacking
 from precedents.criteria._result import Result, chance_of_all, rate
 from precedents.criteria._trial import Trial
 from precedents.metrics.metric import Metric
@@ -38,6 +38,11 @@ class IdenticalClass(Criterion):
     def counts(self) -> bool:
         """It counts where it looks at the first precedent alone."""
         return self.k == 1
+
+    def explained(self, result: Result, _metric: str, /) -> str:
+        """That precedents have another class, and how often."""
+        which = "the first precedent" if self.k == 1 else f"at least one of the first {self.k} precedents"
+        return lacking(result, f"{which} has another class than the predicted one")
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each case 1 or 0."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from precedents.criteria._criterion import Criterion
+from precedents.criteria._criterion import Criterion, lacking
 from precedents.criteria._result import Result, rate
 from precedents.criteria._trial import Trial
 from precedents.errors import NotApplicable
@@ -47,6 +47,13 @@ class IdenticalInstance(Criterion):
     def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
         """The training instances that are asked about."""
         return {("trained", "training instances"): min(self.most, len(trial.workspace.train))}
+
+    def explained(self, result: Result, _metric: str, /) -> str:
+        """That others come before the instance itself, and how often."""
+        long = "inner products prefer long vectors"
+        return lacking(
+            result, f"another training instance is more relevant to one than it is to itself ({long})"
+        )
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each instance asked about 1 or 0."""

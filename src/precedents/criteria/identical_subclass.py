@@ -7,7 +7,7 @@ a model on those. Only cases that the model predicts correctly count.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from precedents.criteria._criterion import Criterion
+from precedents.criteria._criterion import Criterion, lacking
 from precedents.criteria._result import Result, chance_of_all, rate
 from precedents.criteria._trial import Trial
 from precedents.errors import NotApplicable
@@ -60,6 +60,11 @@ class IdenticalSubclass(Criterion):
         """The cases under the model of merged classes, unless there are subclass labels."""
         model = "trained" if trial.subclasses is not None else f"merged {self.seed}"
         return {(model, "cases"): len(trial.cases)}
+
+    def explained(self, result: Result, _metric: str, /) -> str:
+        """That precedents have another subclass, and how often."""
+        which = "the first precedent" if self.k == 1 else f"at least one of the first {self.k} precedents"
+        return lacking(result, f"{which} has another subclass than the case, though the model is right")
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each correctly predicted case 1 or 0."""

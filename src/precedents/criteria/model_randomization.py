@@ -21,6 +21,12 @@ from precedents.registry import written
 from precedents.runtime.given import seed, share, whole_number
 
 Label = Literal["own", "shared"]
+SAME = 1 - 1e-6  # a correlation above it is that of the same ranking
+SHARED = "Both models explain the same label here: what labels and inputs give without a model stays."
+ALWAYS = (
+    "By the angle between gradients that is always so for a linear model of two classes: once the label is "
+    "given, its weights have no say in it."
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,18 @@ class ModelRandomization(Criterion):
         """The cases under the trained model and under every random one."""
         random = [f"random {self.seed + draw}" for draw in range(self.draws)]
         return {**super().rounds(trial), **{(model, self.label): len(trial.cases) for model in random}}
+
+    def explained(self, result: Result, metric: str, /) -> str:
+        """How much of the ranking stays under random parameters, and what that may be."""
+        drawn, learned = "when the model's parameters are drawn at random", "what the model has learned"
+        if float(result.values.min()) > SAME:
+            why = f"The ranking stays the same {drawn}: it does not depend on {learned}."
+            return f"{why} {ALWAYS}" if self.label == "shared" and "grad" in metric else why
+        if result.mean < 0:
+            return f"The ranking is in part turned around {drawn}, so the two have something in common."
+        much = "Most" if result.mean > self.fail else "Part"
+        why = f"{much} of the ranking stays {drawn}, so that part does not come from {learned}."
+        return f"{why} {SHARED}" if self.label == "shared" else why
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each case the mean correlation over the draws."""

@@ -86,7 +86,7 @@ def rates(
     drawn, panels = panelled(intervals, width)
     for criterion, axes in panels.items():
         axes.set_xlim(-0.04, 1.04)
-        axes.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
+        axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
         for y, metric in enumerate(firsts(intervals)):
             key = metric, criterion
             if key not in intervals:
@@ -124,7 +124,7 @@ def norms(found: Mapping[str, tuple[Reals, Reals]], *, width: float = PAGE) -> "
                 style = {"facecolor": (colour, 0.35)} if filled else {"edgecolor": colour, "linewidth": 1.4}
                 place.stairs(heights, edges, fill=filled, **style)
         ticks = edges[0] + (edges[-1] - edges[0]) * np.array([0.08, 0.5, 0.92])
-        place.set_xticks(ticks, [_power(tick) for tick in ticks], parse_math=False)
+        place.set_xticks(ticks, [plain(10**tick, digits=2) for tick in ticks], parse_math=False)
     legend(drawn, [], shades={"all": MUTED} if found else {}, lines={"selected": "-"} if found else {})
     return drawn
 
@@ -185,7 +185,7 @@ def label_agreement(shares: Mapping[str, float], *, width: float = PAGE) -> "Fig
         axes.text(share + 0.015, y, f"{share:.2f}", fontsize=6.5, va="center", color=INK)
     if shares:
         axes.set_xlim(0, 1.12)
-        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
         axes.set_xlabel("share with the predicted label", fontsize=7, color=MUTED)
     return drawn
 
@@ -196,9 +196,11 @@ def costs(seconds: Mapping[str, float], *, width: float = PAGE) -> "Figure":
     most = max(seconds.values(), default=0) or 1.0
     for y, value in enumerate(seconds.values()):
         axes.barh(y, value, 0.62, facecolor=(MUTED, 0.6), linewidth=0)
-        axes.text(value + most * 0.012, y, f"{value:.3g}", fontsize=6.5, va="center", color=INK)
+        axes.text(value + most * 0.012, y, plain(value), fontsize=6.5, va="center", color=INK)
     if seconds:
         axes.set_xlim(0, most * 1.12)
+        axes.xaxis.set_major_formatter(lambda value, _: plain(value))
+        axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel("seconds", fontsize=7, color=MUTED)
     return drawn
 
@@ -214,6 +216,19 @@ def finite(values: Reals) -> "np.ndarray[Any, Any]":
     return kept[np.isfinite(kept)]
 
 
+def plain(value: float, digits: int = 3) -> str:
+    """A number with so many digits that count, written out where that can be read.
+
+    >>> plain(1234567.0), plain(0.00012345), plain(0.5), plain(1.2345e9), plain(0.0)
+    ('1,230,000', '0.000123', '0.5', '1.23e+09', '0')
+    """
+    rounded = float(f"{value:.{digits}g}")
+    if rounded and not 1e-4 <= abs(rounded) < 1e7:
+        return f"{rounded:.{digits}g}"
+    text = np.format_float_positional(rounded, trim="-")
+    return f"{rounded:,.0f}" if rounded.is_integer() else text
+
+
 def short(value: float) -> str:
     """Two digits without the zero before the point: .97, 1, –.31."""
     return re.sub(r"^(-?)0(?=\.)", r"\1", f"{round(value, 2) + 0.0:.2f}").replace("-", "–").replace("1.00", "1")
@@ -227,10 +242,6 @@ def _style(verdicts: Mapping[Pair, str] | None, key: Pair) -> tuple[str, str]:
 def _verdicts_of(verdicts: Mapping[Pair, str] | None, keys: Iterable[Pair]) -> list[str]:
     there = {(verdicts or {}).get(key) for key in keys}
     return [verdict for verdict in MARKS if verdict in there]
-
-
-def _power(log: float) -> str:
-    return f"{10**log:.2g}" if -3 < log < 4 else f"1e{log:+.1f}"
 
 
 def _square(x: float, y: float, face: tuple[str, float]) -> Any:

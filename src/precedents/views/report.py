@@ -14,7 +14,7 @@ from precedents.seen import visible
 from precedents.views import figures
 from precedents.views.comparison import spreads
 from precedents.views.gallery import Album, Tile, TiledExample
-from precedents.views.instance import Cell
+from precedents.views.instance import Cell, Shown
 from precedents.views.panels import COLOURS as VERDICTS
 from precedents.views.panels import FAINT, INK, MUTED, PAPER
 from precedents.views.svg import inline
@@ -91,6 +91,8 @@ class Report:
     better: Mapping[str, str] = field(default_factory=dict)  # by criterion, "higher" or "zero": what is best
     meaning: Mapping[str, str] = field(default_factory=dict)  # by criterion, in a sentence or two
     compared: Mapping[str, str] = field(default_factory=dict)  # by metric, what it compares, in a sentence
+    why: Mapping[tuple[str, str], str] = field(default_factory=dict)  # of what is weak or failed, in a sentence
+    copies: Mapping[tuple[str, str], Shown] = field(default_factory=dict)  # what is seen of duplicates
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,11 @@ def html(report: Report) -> str:
             metrics=list(dict.fromkeys(row.metric for row in report.rows)),
             counts=_counts(report.rows),
             inapplicable=_inapplicable(report.rows),
+            explained=_explained(report),
+            copies={pair: album.tile(Cell("", each)) for pair, each in report.copies.items()},
             meanings={_words(each.name): report.meaning.get(each.name, "") for each in columns},
             drawings={name: _drawn(name, *plan) for name, plan in _plans(report, columns).items()},
+            agreement=_agreeing(report),
             hubs=_grouped(report.hubs, album),
             examples=[_example(example, album, report.spread) for example in report.examples],
             pictures=album.pictures,  # by now it holds those of the hubs and the examples
@@ -215,6 +220,15 @@ def _inapplicable(rows: Sequence[ReportRow]) -> dict[str, dict[str, list[str]]]:
     return reasons
 
 
+def _explained(report: Report) -> dict[tuple[str, str, str], list[str]]:
+    """By criterion, verdict and the sentence that says why, the metrics of which it is said."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row in report.rows:
+        if said := report.why.get((row.metric, row.criterion)):
+            found.setdefault((row.criterion, row.verdict, said), []).append(row.metric)
+    return found
+
+
 def _grouped(hubs: Sequence[Hub], album: Album) -> dict[str, list[tuple[Hub, Tile]]]:
     grouped: dict[str, list[tuple[Hub, Tile]]] = {}
     for hub in hubs:
@@ -276,6 +290,15 @@ def _of_metrics(report: Report) -> dict[str, _Plan]:
     }
 
 
+def _agreeing(report: Report) -> dict[str, dict[tuple[str, str], float]]:
+    """The agreement of metrics that passed a criterion; of all where fewer than two did."""
+    passed = {row.metric for row in report.rows if row.verdict == "passed"}
+    kept = {
+        m: {p: v for p, v in pairs.items() if passed.issuperset(p)} for m, pairs in report.agreement.items()
+    }
+    return {m: kept[m] if len(figures.names(kept[m])) > 1 else dict(all) for m, all in report.agreement.items()}
+
+
 def _of_pairs(report: Report) -> dict[str, _Plan]:
     """How far any two metrics agree, a heat map for each measure."""
     return {
@@ -284,7 +307,7 @@ def _of_pairs(report: Report) -> dict[str, _Plan]:
             partial(figures.agreement, pairs),
             f"Heat map: {measure}. The numbers are in the table below.",
         )
-        for i, (measure, pairs) in enumerate(report.agreement.items())
+        for i, (measure, pairs) in enumerate(_agreeing(report).items())
     }
 
 
