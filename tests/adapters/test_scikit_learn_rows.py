@@ -306,7 +306,7 @@ def test_wrong_cases_of_arrays_and_texts_are_refused(texts) -> None:
 
 def cellars(explanation) -> list[str]:
     """Of the case and its precedents, as a person sees them."""
-    return [explanation._shown(0, rank)["cellar"] for rank in range(explanation.top.indices.shape[1] + 1)]
+    return [explanation.seen(0, rank)["cellar"] for rank in range(explanation.top.indices.shape[1] + 1)]
 
 
 def test_cases_and_precedents_are_shown_as_they_were_given(explainer, wine) -> None:

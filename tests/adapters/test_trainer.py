@@ -304,7 +304,7 @@ def test_images_of_a_trainer_are_shown_as_they_were(made) -> None:
         explainer = pr.Explainer(made(model=model, **parts, options={"remove_unused_columns": False}))
         assert torch.allclose(explainer.scores(data[0]["image"]), found, rtol=0, atol=1e-6)
     explanation = explainer.explain(Image.fromarray(drawn[0]), k=1)
-    seen = explanation._shown(0, 1)
+    seen = explanation.seen(0, 1)
     assert np.allclose(seen * 255, drawn[explanation.precedents()[0].index], atol=1e-2)
 
 
