@@ -17,6 +17,7 @@ from precedents.views.instance import Shown, written
 MOST = 3  # columns or words that are named
 ENOUGH = 0.5  # standard deviations, or the difference of two shares, from which on something stands out
 SMALLEST = 1e-9  # a deviation that is none
+FLOOR = 0.1  # of the deviation of all values, which that within lists of pictures is at least taken for
 LARGEST = 99.0  # deviations, beyond which all are the same
 NUMBER = ".3g"
 
@@ -115,7 +116,8 @@ def _difference(one: Sequence[Array], other: Sequence[Array]) -> Array:
     left, right = (np.stack([_grey(each) for each in side]) for side in (one, other))
     apart = left.mean(axis=0) - right.mean(axis=0)
     spread = np.sqrt((left.var(axis=0) + right.var(axis=0)) / 2)
-    return _smooth(apart) / max(float(spread.mean()), SMALLEST)
+    whole = float(np.concatenate([left, right]).std())  # of few pictures, which hardly vary among themselves
+    return _smooth(apart) / max(float(spread.mean()), whole * FLOOR, SMALLEST)
 
 
 def _smooth(picture: Array) -> Array:

@@ -31,7 +31,9 @@ def build(
     engine: EngineName = None,
     address: Address = None,
     shard: Shard = None,
-    rows: Annotated[int, Option(help="Training instances of a shard: what a kill loses at most.")] = 4096,
+    rows: Annotated[
+        int, Option(min=16, help="Training instances of a shard: what a kill loses at most.")
+    ] = 4096,
     prepare: Annotated[bool, Option("--prepare", help="Write the plan and the basis, and no shard.")] = False,
     memory: Memory = None,
     data: Data = None,

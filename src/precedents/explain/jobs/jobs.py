@@ -113,6 +113,7 @@ class Jobs(ABC):
         k: among how many first precedents an instance must be.
         """
         n = len(self.subject.train)
+        j = j.item() if getattr(j, "ndim", None) == 0 else j
         places = None if j is None else [_place(each, n) for each in several(j, "j", int, float)]
         asked = self.subject.cases(cases)
         top = self.precedents_of(asked, k)
@@ -130,6 +131,8 @@ class Jobs(ABC):
             times nearer than an instance and its nearest are as a rule, but from 0.95 to 0.99.
         """
         given = None if test is None else self.subject.test(test)
+        if given is not None:
+            self.subject.predicted(given)  # what the model cannot take is refused
         return near_duplicates(self._portrayal, given, least)
 
     @door

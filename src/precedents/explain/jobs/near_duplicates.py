@@ -174,7 +174,8 @@ def _found(
     """The pairs of training instances and others, each once."""
     same, where = others is train, "train" if others is train else "test"
     exact = _exact(train, others)
-    near = [pair for pair in _candidates(*described) if pair not in exact]
+    own, other = train.marks(), others.marks()
+    near = [(i, j) for i, j in _candidates(*described) if own[i] != other[j]]  # copies of copies are exact
     values = compared(likeness, (train, others), near)
     found = [(pair, True, 1.0) for pair in exact]
     known = _families(exact) if same else {}
