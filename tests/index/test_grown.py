@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from precedents import Explainer, Index, InputError, StaleError
+from precedents import Explainer, Index, InputError, PrecedentsError, StaleError
 from precedents.index import index as index_module
 
 from .worlds import Counting
@@ -110,3 +110,11 @@ def test_places_that_are_none_are_refused(places, said, index) -> None:
 def test_new_rows_of_another_shape_are_refused(index) -> None:
     with pytest.raises(InputError, match="Pass rows of the same shape"):
         index.add((torch.zeros(3, 1, 9, 9, dtype=torch.double), torch.zeros(3, dtype=torch.long)))
+
+
+def test_rows_that_are_refused_leave_the_index_as_it_was(world, index) -> None:
+    _, (x, y), _ = world
+    with pytest.raises(PrecedentsError):
+        index.add((x[2000:2010] * float("nan"), y[2000:2010]))
+    index.add((x[2000:2100], y[2000:2100]))
+    answers_of_a_pass(world, index.folder, torch.arange(2100))

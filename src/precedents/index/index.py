@@ -11,7 +11,7 @@ from precedents.classifier.construction import refuse_keywords
 from precedents.classifier.outputs import Place
 from precedents.data.examples import checked_range
 from precedents.data.parts import together, without
-from precedents.errors import InputError
+from precedents.errors import InputError, NumericalError
 from precedents.index.build import Building, Given, finished, unasked
 from precedents.index.check import IndexCheck, checked
 from precedents.index.codes import KEPT, Coder
@@ -214,8 +214,12 @@ class Index:
                 "those first, or remove that file."
             )
         shop = Workshop(self.folder, plans, relevance)
-        for number in tracked(shop.missing(range(shop.count)), "shards"):
-            shop.make(number)
+        try:
+            for number in tracked(shop.missing(range(shop.count)), "shards"):
+                shop.make(number)
+        except (InputError, NumericalError):
+            place.unlink(missing_ok=True)  # rows that have no codes are not waited for
+            raise
         finished(shop)
         self._workshop = shop
 

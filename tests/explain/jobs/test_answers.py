@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -37,3 +38,9 @@ def test_an_instance_that_answers_nothing_has_no_rows(digits) -> None:
 def test_places_that_are_not_there_are_refused(j, digits) -> None:
     with pytest.raises(pr.InputError, match="from 0 to 599"):
         digits.explainer().answers(j, digits.test[0][:2])
+
+
+@pytest.mark.parametrize("scalar", [np.int64(4), torch.tensor(4)])
+def test_a_place_may_be_a_scalar_of_an_array(scalar, digits) -> None:
+    explainer = digits.explainer()
+    assert explainer.answers(scalar, digits.test[0][:5]).indices == [4]

@@ -49,3 +49,10 @@ def test_a_small_training_set_is_compared_whole() -> None:
     x, y = torch.eye(3), torch.tensor([0, 1, 0])
     explainer = pr.Explainer(torch.nn.Linear(3, 2), (x, y))
     assert pr.compare(explainer, explainer, x).k == 3
+
+
+def test_the_same_set_in_another_order_is_refused(digits) -> None:
+    x, y = digits.train
+    turned = pr.Explainer(digits.model, (x.flip(0), y.flip(0)))
+    with pytest.raises(pr.InputError, match="the same instances in another order, the first at 0"):
+        pr.compare(digits.explainer(), turned, digits.test[0][:2])

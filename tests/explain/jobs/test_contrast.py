@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 
@@ -70,3 +72,9 @@ def test_a_class_without_instances_is_named() -> None:
     explainer = pr.Explainer(torch.nn.Linear(3, 3), (x, y), classes=["cat", "dog", "cow"])
     with pytest.raises(pr.InputError, match=r"The class cow has no training instance.*cat, dog"):
         explainer.contrast(x[0], "cat", "cow")
+
+
+def test_one_picture_of_each_class_has_a_deviation_of_a_plain_size(digits) -> None:
+    found = digits.explainer().contrast(digits.test[0][0], 0, 1, k=1)
+    sizes = re.findall(r"\(([\d.]+) standard deviations", str(found))
+    assert all(float(size) < 1000 for size in sizes)

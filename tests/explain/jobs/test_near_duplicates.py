@@ -79,3 +79,16 @@ def test_one_training_instance_has_no_duplicates() -> None:
 def test_a_likeness_that_cannot_be_is_refused(least, pictures) -> None:
     with pytest.raises(pr.InputError, match="Pass a number from 0 to 1"):
         pictures[0].near_duplicates(least=least)
+
+
+def test_each_test_case_is_exactly_the_first_of_equal_instances_and_near_to_none_of_them(pictures) -> None:
+    explainer, x = pictures
+    found = explainer.near_duplicates((x[:3], torch.zeros(3, dtype=torch.long)))
+    assert pairs(found, "test", True) == {(i, i) for i in range(3)}
+    assert not pairs(found, "test", False) & {(60 + i, i) for i in range(3)}
+
+
+@pytest.mark.parametrize("wrong", [torch.full((2, 1, 28, 28), torch.nan), torch.rand(2, 1, 9, 9)])
+def test_a_test_set_that_the_model_cannot_take_is_refused(wrong, pictures) -> None:
+    with pytest.raises(pr.PrecedentsError):
+        pictures[0].near_duplicates((wrong, torch.zeros(2, dtype=torch.long)))
