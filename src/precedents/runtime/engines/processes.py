@@ -72,6 +72,7 @@ class Crew:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env=os.environ | ONE_THREAD,
+            start_new_session=True,  # Ctrl-C is for who started it, also while it starts
         )
         theirs.close()
         self._give(ours, process, self.job.packed)
