@@ -636,7 +636,9 @@ def test_it_works_behind_a_prefix(browser, explorers) -> None:
     assert page.url == visit.base + "proxy/8123/hubs"
     page.wait_for_function("() => document.querySelector('.small img')?.naturalWidth > 0")
     assert [url for url in visit.asked if "/proxy/8123/" not in url and url != "about:blank"] == []
-    visit.context.unroute_all(behavior="ignoreErrors")  # pictures may be under way
+    page.wait_for_load_state("networkidle")  # no picture is under way
+    page.goto("about:blank")
+    visit.context.unroute_all(behavior="ignoreErrors")
     visit.close()
 
 
