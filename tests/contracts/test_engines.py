@@ -54,7 +54,7 @@ def ray_cluster() -> Iterator[None]:
     """A cluster of Ray of one worker, for all tests of this file."""
     import ray
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = os.environ["RAY_TQDM_PATCH_PRINT"] = "0"
     ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
     yield
     ray.shutdown()

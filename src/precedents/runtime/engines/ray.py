@@ -37,6 +37,7 @@ class Ray(Engine):
             lines = None if tell is None else ray.remote(num_cpus=0)(Lines).remote()
             begin = partial(ray.remote(num_cpus=1, max_retries=RETRIES)(_done).remote, ray.put(job.packed))
             begun: dict[Any, int] = {}
+            heard = 0
             try:
                 while left or begun:
                     while left and len(begun) < (self.workers or len(job.tasks)):
@@ -44,14 +45,14 @@ class Ray(Engine):
                         begun[begin(task, lines)] = place
                     for ended in ray.wait(list(begun), timeout=SECONDS)[0]:
                         yield begun.pop(ended), opened(_outcome(ended))
-                    _tell(lines, tell)
+                    heard += _tell(lines, tell, heard, SECONDS if begun else ANSWER)
             finally:
                 for each in begun:
                     ray.cancel(each, force=True)
 
 
 class Lines:
-    """An actor that keeps lines of progress until they are taken."""
+    """An actor that keeps lines of progress."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -60,15 +61,22 @@ class Lines:
         """One line more."""
         self.lines.append(line)
 
-    def taken(self) -> list[str]:
-        """All that came since the last time."""
-        lines, self.lines = self.lines, []
-        return lines
+    def after(self, heard: int) -> list[str]:
+        """All that came after so many."""
+        return self.lines[heard:]
 
 
 def _done(work: bytes, task: bytes, lines: Any) -> bytes:
-    """In a worker."""
-    return carried_out(work, task, None if lines is None else lines.put.remote)
+    """In a worker; a task ends when its lines are there, unless nobody takes them."""
+    if lines is None:
+        return carried_out(work, task, None)
+    import ray
+
+    last: deque[Any] = deque(maxlen=1)
+    outcome = carried_out(work, task, lambda line: last.append(lines.put.remote(line)))
+    if last:
+        ray.wait(list(last), timeout=ANSWER)
+    return outcome
 
 
 def _outcome(task: Any) -> bytes:
@@ -80,20 +88,24 @@ def _outcome(task: Any) -> bytes:
         raise died(f"or its node died ({why(error)})") from error
 
 
-def _tell(lines: Any, tell: Tell | None) -> None:
-    """Lines are lost with the node that keeps them; nothing else is."""
+def _tell(lines: Any, tell: Tell | None, heard: int, seconds: float) -> int:
+    """How many lines there were after those that were heard; they are lost with the node that keeps them."""
     import ray
 
+    new: list[str] = []
     if tell is not None:
         with suppress(ray.exceptions.RayError):
-            for line in ray.get(lines.taken.remote(), timeout=SECONDS):
-                tell(line)
+            new = ray.get(lines.after.remote(heard), timeout=seconds)
+        for line in new:
+            tell(line)
+    return len(new)
 
 
 @contextmanager
 def _connected(address: str, workers: int) -> Iterator[None]:
     """Ray within; what was connected before stays so."""
     environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")  # print stays Python's own
     import ray
 
     if ray.is_initialized():
