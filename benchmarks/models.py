@@ -128,7 +128,7 @@ MODELS = {
     "mobilenet": Kind(
         "MobileNetV2", lambda: mobilenet_v2(IMAGE, 10, fine=True), images, 10, batches=(16, 64), share=10
     ),
-    "resnet18": Kind("ResNet-18", resnet18, images, 10, batches=(16, 32, 64), share=10),
+    "resnet18": Kind("ResNet-18, 2 GB", resnet18, images, 10, batches=(16, 32, 64), share=10, memory="2 GB"),
     "resnet50": Kind("ResNet-50", resnet50, larger_images, 10, batches=(16, 32, 64), share=25),
     "convnext": Kind("ConvNeXt-T", convnext, larger_images, 10, batches=(16, 32, 64), share=25),
     "bert": Kind(

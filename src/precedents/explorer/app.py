@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -53,6 +53,7 @@ class Pages:
     def __init__(self, world: World) -> None:
         self.world = world
         self._threads: CapacityLimiter | None = None
+        self._making: dict[Hashable, asyncio.Future[bytes]] = {}
         self.router = Router([*self._reading(), *self._changing()], default=_nothing)
 
     def _reading(self) -> list[Route]:
@@ -103,11 +104,14 @@ class Pages:
         return Response(await self._kept(request, make), 200, NO_STORE, JSON)
 
     async def _kept(self, request: Request, make: Callable[[], bytes]) -> bytes:
-        """The same question in the same state has the same answer."""
+        """The same question in the same state has the same answer, made once for all who ask meanwhile."""
         key = self.world.version, request.url.path, request.url.query
         found = self.world.pages.get(key)
         if found is None:
-            found = await self._threaded(make)
+            if key not in self._making:
+                self._making[key] = asyncio.ensure_future(self._threaded(make))
+                self._making[key].add_done_callback(lambda _: self._making.pop(key, None))
+            found = await asyncio.shield(self._making[key])
             self.world.pages.put(key, found)
         return found
 
