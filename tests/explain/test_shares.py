@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from precedents import Explainer, InputError, NotApplicable
-from precedents.gradients.instrumentation import _rules
+from precedents.gradients.instrumentation import RULES
 from precedents.gradients.sites import Sites
 
 NEAR = 1e-9
@@ -137,7 +137,7 @@ def test_positions_and_columns_sum_to_their_layer(kind) -> None:
     assert frame[frame.of == "layer"].share.sum() == pytest.approx(found.score, abs=NEAR)
 
 
-EXAMPLES = {rule.types[0].__name__: rule for rule in _rules().values() if rule.sites is not None}
+EXAMPLES = {name: RULES.get(name) for name in RULES.names() if RULES.get(name).sites is not None}
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
@@ -151,7 +151,7 @@ def test_a_position_adds_what_comes_back_to_it_alone(name) -> None:
     grad = torch.randn_like(output)
     for sites in rule.sites(layer, grad, *received):
         t = sites.left.shape[1]
-        channels_first = name.startswith(("Conv", "BatchNorm", "GroupNorm", "InstanceNorm"))
+        channels_first = name in ("conv", "conv_transpose", "batch_norm", "group_norm", "instance_norm")
         for p in range(t):
             mask = torch.zeros(t, dtype=torch.double)
             mask[p] = 1

@@ -1,7 +1,6 @@
 """Transformer: a Hugging Face model as a module that returns logits, with its hidden layers at two places."""
 
 import inspect
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
@@ -29,7 +28,7 @@ class Transformer(nn.Module):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.model = _with_linears(tuned(model))
+        self.model = tuned(model)
         self.blocks = nn.Identity()
         self.head = nn.Identity()
         known = parameters(base_of(model))
@@ -129,28 +128,3 @@ def refuse_padding(module: nn.Module, short: Inputs, filled: Inputs) -> None:
 def parameters(model: Any) -> frozenset[str]:
     """What the model can be given by name."""
     return frozenset(inspect.signature(model.forward).parameters)
-
-
-def _with_linears(model: nn.Module) -> nn.Module:
-    """The model with its Conv1D layers as the Linear layers that they are, which have a rule for gradients.
-
-    Such a layer, of GPT and GPT-2, stores its weight transposed; no inner product of gradients changes.
-    """
-    library = sys.modules.get("transformers.pytorch_utils")
-    kind = getattr(library, "Conv1D", None)
-    if not any(type(module) is kind for module in model.modules()):
-        return model
-    clone = sharing_clone(model)
-    for parent in list(clone.modules()):
-        for name, child in parent.named_children():
-            if type(child) is kind and not is_tuned(parent):  # adapters know that theirs is transposed
-                setattr(parent, name, _linear(child))
-    return clone
-
-
-def _linear(layer: Any) -> nn.Linear:
-    i, o = layer.weight.shape
-    linear = nn.Linear(i, o, device="meta")
-    linear.weight = nn.Parameter(layer.weight.detach().T, layer.weight.requires_grad)
-    linear.bias = layer.bias
-    return linear

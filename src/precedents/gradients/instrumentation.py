@@ -107,7 +107,7 @@ def _matched(clone: nn.Module) -> list[tuple[str, nn.Module, Rule | None]]:
     done: set[int] = set()
     for name, module in clone.named_modules():
         if id(module) not in done:
-            rule = _rules().get(type(module))
+            rule = rule_of(type(module))
             rule = rule if rule is not None and rule.follows(module) else None
             found.append((name, module, rule))
             if rule is not None and rule.covers is EVERYTHING:
@@ -115,8 +115,13 @@ def _matched(clone: nn.Module) -> list[tuple[str, nn.Module, Rule | None]]:
     return found
 
 
+def rule_of(kind: type[nn.Module]) -> Rule | None:
+    """The rule for layers of a type, by itself or by its full name."""
+    return _rules().get(kind) or _rules().get(f"{kind.__module__}.{kind.__qualname__}")
+
+
 @cache
-def _rules() -> dict[type[nn.Module], Rule]:
+def _rules() -> dict[type[nn.Module] | str, Rule]:
     """The rules by the layer types that they are for; no type has two."""
     rules = map(RULES.get, RULES.names())
     return {kind: rule for rule in rules for kind in rule.types}

@@ -14,7 +14,7 @@ EVERYTHING = None  # a rule covers all parameters of the layer and of the module
 
 @dataclass(frozen=True)
 class Rule:
-    """For layers of exactly these types.
+    """For layers of exactly these types; a text names one of a library that may not be there.
 
     `parts(module, grad, *received)` gives the gradients from the gradient of the layer's output and the
     arguments that the layer received. `rewritten(module, recorder)` gives instead a module that computes
@@ -25,7 +25,7 @@ class Rule:
     not divided into shares.
     """
 
-    types: tuple[type[nn.Module], ...]
+    types: tuple[type[nn.Module] | str, ...]
     parts: Callable[..., Iterator[Part]] | None = None
     rewritten: Callable[[Any, Recorder], nn.Module] | None = None
     applies: Callable[[Any], bool] = lambda _: True
