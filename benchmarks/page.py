@@ -139,8 +139,8 @@ def large_models(works: Sequence[Summary]) -> Iterator[str]:
     yield ""
     yield (
         "The same for models as people have them, ours alone beside the limit, with what we aim at. The "
-        "limit's product is made in blocks of parameters, so that every number is read once. The title of a model says "
-        "the memory that it was given, where that was less than what is free."
+        "limit's product is made in blocks of parameters, so that every number is read once. The title of a "
+        "model says the memory that it was given, where that was less than what is free."
     )
     yield ""
     yield "| model | parameters | training x cases | the limit, s | Grad-Dot | Grad-Cos | goal | rounds |"
