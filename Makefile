@@ -12,7 +12,7 @@ demo: $(READY)
 	$(BIN)/precedents demo demo --force
 
 test: setup lint
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .
