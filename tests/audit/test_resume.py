@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,24 @@ from precedents import Audit, InputError, Trial, audit
 from precedents.errors import FormatError, StaleError
 
 RUN = """
-import sys
+import os, signal, sys, time
+from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from audit.test_resume import audited
-print("ready", flush=True)
-audited(sys.argv[2])
+from audit.test_resume import audited, lines
+folder = Path(sys.argv[2])
+for after in map(int, sys.argv[3:]):
+    child = os.fork()
+    if not child:
+        audited(folder)
+        os._exit(0)
+    ended, limit = 0, time.monotonic() + 120
+    while lines(folder) < after and not ended and time.monotonic() < limit:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.0005)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        status = os.waitpid(child, 0)[1]
+    print(os.waitstatus_to_exitcode(status), lines(folder), flush=True)
 """
 FOLDER = Path(__file__).parents[1]
 ALL = 155  # 18 profiles, 7 kernels, 18 x 7 outcomes, agreement; the code of retrain, its files, what it gave
@@ -49,27 +61,22 @@ def lines(folder: Path) -> int:
     return records.read_bytes().count(b"\n") if records.exists() else 0
 
 
-def killed(folder: Path, after: int) -> None:
-    """Runs the audit in a process of its own and kills it once so many records are there."""
-    with subprocess.Popen(
-        [sys.executable, "-c", RUN, str(FOLDER), str(folder)],
-        stdout=subprocess.PIPE,
+def killed(folder: Path, after: list[int]) -> list[tuple[int, int]]:
+    """Runs the audit again and again, each time killed once so many records are there: exit codes, records."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(FOLDER), str(folder), *map(str, after)],
+        capture_output=True,
+        text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as process:
-        assert process.stdout.readline().strip() == b"ready"
-        limit = time.monotonic() + 60
-        while lines(folder) < after and process.poll() is None and time.monotonic() < limit:
-            time.sleep(0.0005)
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
+    )
+    assert done.returncode == 0, done.stderr
+    return [(int(code), int(there)) for code, there in map(str.split, done.stdout.splitlines())]
 
 
 def test_killing_it_at_several_moments_gives_the_same_bytes(tmp_path, expected) -> None:
-    done = 0
-    for after in (1, 25, 70):
-        killed(tmp_path, after)
-        assert done < lines(tmp_path) < ALL
-        done = lines(tmp_path)
+    codes, there = zip(*killed(tmp_path, [1, 25, 70]), strict=True)
+    assert codes == (-signal.SIGKILL,) * 3
+    assert 0 < there[0] < there[1] < there[2] < ALL
     assert audited(tmp_path).to_json() == expected
     assert lines(tmp_path) == ALL
 

@@ -5,6 +5,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from socket import socket
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
@@ -77,8 +78,14 @@ def test_every_option_says_what_it_is_for(path) -> None:
 
 
 def serves(words: list[str]) -> None:
-    """A command in a process of its own says its address first, answers there, and ends by Ctrl-C."""
-    process = started(*words, cwd=Path.cwd())
+    """A command in a process of its own says its address first, answers there, and ends by Ctrl-C.
+
+    A port that an example names may be somebody else's here: a free one takes its place.
+    """
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    process = started(*(port if word.isdecimal() else word for word in words), cwd=Path.cwd())
     address = process.stdout.readline().strip()
     with build_opener(HTTPCookieProcessor()).open(address) as answer:
         assert answer.status == 200

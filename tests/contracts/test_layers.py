@@ -1,24 +1,15 @@
 """A rule names the layers it covers, gives their gradients, or an equal module that has them, and is used."""
 
-import os
-import shutil
-import subprocess
-import sys
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-import precedents
 from precedents.gradients.factors import Dense
 from precedents.gradients.instrumentation import RULES, rule_of
 from precedents.gradients.layers._rule import EVERYTHING, Rule
 from tests.gradients.single import Alone, B, Inside, ruled, slow, stirred
-
-ROOT = Path(__file__).parent.parent.parent
-PACKAGE = Path(precedents.__file__).parent
 
 each = pytest.mark.parametrize("name", RULES.names())
 
@@ -120,49 +111,3 @@ def test_a_layer_without_a_rule_takes_a_fallback_that_is_said() -> None:
     plan, said = slow(Alone(stirred(Affine()), received), received)
     assert plan.recording.uncovered == ("Affine",)
     assert "Affine has no rule" in said
-
-
-@pytest.fixture(scope="module")
-def extended(tmp_path_factory) -> Path:
-    """A copy of the package with one more file, which CONTRIBUTING.md has whole."""
-    folder = tmp_path_factory.mktemp("extended")
-    shutil.copytree(PACKAGE, folder / "precedents", ignore=shutil.ignore_patterns("__pycache__"))
-    recipe = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### A layer rule")[2]
-    whole = recipe.partition("```python\n")[2].partition("```")[0]
-    (folder / "precedents" / "gradients" / "layers" / "scale.py").write_text(whole)
-    return folder
-
-
-def run(*command: str, path: Path) -> str:
-    """What a command prints, with the package at `path`; a command that fails is an error."""
-    environment = os.environ | {"PYTHONPATH": str(path)}
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-USE = """
-import torch
-from torch import nn
-from precedents import Classifier, Examples, Explainer
-from precedents.gradients.gradients import planned
-from precedents.gradients.layers.scale import Scale
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 3), Scale(3), nn.Tanh(), nn.Linear(3, 2))
-train = Examples.of((torch.randn(8, 4), torch.arange(8) % 2))
-Explainer(model, train).explain(torch.randn(4))
-recording = planned(Classifier.of(model, train)).recording
-print(recording.uncovered, recording.copies)
-"""
-
-
-def test_a_layer_with_parameters_of_other_names_is_added_by_one_file(extended) -> None:
-    assert run(sys.executable, "-W", "error", "-c", USE, path=extended).split() == ["()", "{}"]
-
-
-def test_an_added_rule_is_held_to_the_contracts(extended) -> None:
-    contract = str(Path(__file__))
-    said = run(sys.executable, "-m", "pytest", contract, "-k", "scale", "-p", "no:cacheprovider", path=extended)
-    assert int(said.split(" passed")[0].split()[-1]) == 8

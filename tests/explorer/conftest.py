@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 import torch
 from torch import nn
+from waiting import until
 
 import precedents as pr
 from precedents.explorer.running import Explorer
@@ -116,15 +117,11 @@ def row_world() -> tuple[pr.Explainer, tuple]:
     return pr.Explainer(model, (x[::2], y[::2])), (x[1::2], y[1::2])
 
 
-def filled(explorer: Explorer, seconds: float = 60) -> Explorer:
+def filled(explorer: Explorer) -> Explorer:
     """When everything is answered."""
-    from time import monotonic, sleep
-
-    began = monotonic()
-    while any(job.state in ("waiting", "running") for job in explorer.world.jobs.every.values()):
-        assert monotonic() - began < seconds
-        sleep(0.02)
-    assert all(job.state == "done" for job in explorer.world.jobs.every.values() if job.key == "fill")
+    every = explorer.world.jobs.every
+    until(lambda: all(job.state not in ("waiting", "running") for job in list(every.values())))
+    assert all(job.state == "done" for job in every.values() if job.key == "fill")
     return explorer
 
 
@@ -141,18 +138,18 @@ def explorer(tmp_path_factory) -> Iterator[Explorer]:
 class Client:
     """Speaks HTTP by a raw socket."""
 
-    seconds = 5.0  # that an answer may take
+    seconds = 60.0  # that an answer may take
 
     def __init__(self, explorer: Explorer) -> None:
         self.port, self.door = explorer.door.port, explorer.door
         self.cookie = f"{self.door.cookie}={self.door.secret}"
         self.host = f"127.0.0.1:{self.port}"
 
-    def raw(self, content: bytes, timeout: float = 5.0) -> bytes:
-        """All that is answered until the connection is closed, or nothing more comes."""
+    def raw(self, content: bytes, timeout: float = seconds, until: bytes | None = None) -> bytes:
+        """All that is answered until the connection is closed, nothing more comes, or something has come."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as made:
             made.sendall(content)
-            return received(made)
+            return received(made, until)
 
     def head(self, target: str) -> bytes:
         """What our own page asks, once."""
@@ -174,13 +171,13 @@ class Client:
             own["Content-Length"] = str(len(body))
         own |= {name.replace("_", "-"): value for name, value in headers.items()}
         lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in own.items() if v is not None)]
-        return parsed(self.raw("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body, self.seconds))
+        return parsed(self.raw("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body))
 
 
-def received(made: socket.socket) -> bytes:
+def received(made: socket.socket, until: bytes | None = None) -> bytes:
     found = b""
     try:
-        while part := made.recv(65536):
+        while (until is None or until not in found) and (part := made.recv(65536)):
             found += part
     except (TimeoutError, ConnectionError):
         pass

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
+from waiting import until
 
 import precedents as pr
 from explorer.conftest import HOSTILE, Client, filled, parsed, path_of, picture_world, received
@@ -299,7 +300,7 @@ def test_a_body_in_pieces_without_a_length_is_cut_off(client) -> None:
         f"Origin: http://{client.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     piece = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
-    assert parsed(client.raw(head.encode() + 4 * piece, timeout=0.7))[0] == 413
+    assert parsed(client.raw(head.encode() + 4 * piece, until=b"\r\n\r\n"))[0] == 413
 
 
 def test_large_heads_are_refused(client) -> None:
@@ -324,11 +325,11 @@ def test_what_is_no_http_is_refused(client, content) -> None:
 
 def test_a_slow_head_is_given_up(client, monkeypatch) -> None:
     monkeypatch.setattr(limits, "SECONDS_HEAD", 0.3)
-    with socket.create_connection(("127.0.0.1", client.port), timeout=5) as made:
+    with socket.create_connection(("127.0.0.1", client.port), timeout=60) as made:
         began = time.monotonic()
         made.sendall(b"GET /cases HTTP/1.1\r\nHost:")
         assert received(made) == b""
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 9  # it would be ten seconds
 
 
 def test_a_slow_body_is_given_up(client, monkeypatch) -> None:
@@ -337,30 +338,30 @@ def test_a_slow_body_is_given_up(client, monkeypatch) -> None:
     assert status == 408
 
 
-def test_who_does_not_read_is_given_up(client, monkeypatch) -> None:
+def test_who_does_not_read_is_given_up(client, explorer, monkeypatch) -> None:
     monkeypatch.setattr(limits, "SECONDS_SENT", 0.3)
+    connections = explorer.serving.server.server_state.connections
+    until(lambda: not connections)
     with socket.socket() as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
         made.connect(("127.0.0.1", client.port))
         head = f"GET /cases?list=all&size=60 HTTP/1.1\r\nHost: {client.host}\r\nCookie: {client.cookie}\r\n\r\n"
         made.sendall(head.encode() * 60)
-        time.sleep(1.0)
+        until(lambda: connections)
+        until(lambda: not connections)
         made.settimeout(2)
         assert len(received(made)) < 60 * 30_000
 
 
 def test_connections_are_bounded_and_come_back(client) -> None:
     place = "127.0.0.1", client.port
-    held = [socket.create_connection(place, timeout=5) for _ in range(limits.CONNECTIONS + 20)]
+    held = [socket.create_connection(place, timeout=60) for _ in range(limits.CONNECTIONS + 20)]
     try:
         assert parsed(received(held[-1]))[0] == 503
     finally:
         for each in held:
             each.close()
-    for _ in range(50):
-        if client.ask("/api/v1/run")[0] == 200:
-            break
-        time.sleep(0.05)
+    until(lambda: client.ask("/api/v1/run")[0] == 200)
 
 
 def bomb(side: int) -> bytes:
@@ -440,7 +441,7 @@ def test_ten_thousand_requests_leave_it_alive_and_its_memory_bounded(client) -> 
 
     def many(_: int) -> int:
         answered = 0
-        with socket.create_connection(("127.0.0.1", client.port), timeout=20) as made:
+        with socket.create_connection(("127.0.0.1", client.port), timeout=120) as made:
             for _ in range(10):
                 made.sendall(head * 25)
                 got = b""
@@ -458,8 +459,7 @@ def test_the_queue_is_bounded(client, explorer) -> None:
     jobs = explorer.world.jobs
     hold = jobs.ask("hold", "held", lambda job: _until_ended(job))
     try:
-        while hold.state != "running":
-            time.sleep(0.01)
+        until(lambda: hold.state == "running")
         answers = [client.ask(f"/cases/{i}?as=1")[0] for i in range(12)]
         assert answers.count(429) >= 2
         assert 200 in answers
@@ -513,10 +513,10 @@ def test_it_listens_on_this_machine_alone(explorer) -> None:
     assert explorer.serving.listening.getsockname()[0] == "127.0.0.1"
 
 
-def test_websockets_are_not_spoken(client, monkeypatch) -> None:
-    monkeypatch.setattr(client, "seconds", 0.5)
-    status, _, _ = client.ask("/cases", Upgrade="websocket", Connection="Upgrade", Sec_WebSocket_Version="13")
-    assert status in (200, 400, 404)
+def test_websockets_are_not_spoken(client) -> None:
+    asked = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13"
+    head = client.head("/cases").replace(b"Connection: close", asked)
+    assert parsed(client.raw(head, until=b"\r\n\r\n"))[0] in (200, 400, 404)
 
 
 def test_two_starts_do_not_share_tokens_or_cookies() -> None:

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 import torch
 from torch import nn
+from waiting import until
 
 import precedents as pr
 from explorer.conftest import Client, filled, kept_files, picture_world, row_world, text_world
@@ -326,8 +327,7 @@ def test_jobs_run_one_after_the_other_and_equal_questions_are_joined() -> None:
 
     jobs = [queue.ask(f"key {i % 4}", "work", work) for i in range(8)]
     assert len({job.number for job in jobs}) == 4
-    while any(job.state != "done" for job in jobs):
-        time.sleep(0.01)
+    until(lambda: all(job.state == "done" for job in jobs))
     assert done == [f"key {i}" for i in range(4)]
     queue.close()
 
@@ -335,8 +335,7 @@ def test_jobs_run_one_after_the_other_and_equal_questions_are_joined() -> None:
 def test_a_ninth_question_is_refused_and_a_job_that_nobody_waits_for_ends() -> None:
     queue = JobQueue()
     held = queue.ask("held", "held", _until_ended)
-    while held.state != "running":
-        time.sleep(0.01)
+    until(lambda: held.state == "running")
     waiting = [queue.ask(i, "work", _until_ended) for i in range(8)]
     with pytest.raises(Refusal) as refused:
         queue.ask("one more", "work", _until_ended)
@@ -344,8 +343,7 @@ def test_a_ninth_question_is_refused_and_a_job_that_nobody_waits_for_ends() -> N
     for job in (held, *waiting):
         job.listeners = 1
         queue.left(job)
-    while held.state != "cancelled":
-        time.sleep(0.01)
+    until(lambda: held.state == "cancelled")
     assert {job.state for job in waiting} == {"cancelled"}
     queue.close()
 
@@ -366,8 +364,7 @@ def test_a_job_that_fails_says_why_and_the_next_one_runs(capfd) -> None:
         raise ZeroDivisionError("of ours")
 
     jobs = [queue.ask("a", "a", failing), queue.ask("b", "b", broken), queue.ask("c", "c", lambda _: 3)]
-    while jobs[-1].state != "done":
-        time.sleep(0.01)
+    until(lambda: jobs[-1].state == "done")
     assert [job.state for job in jobs] == ["failed", "failed", "done"]
     assert jobs[0].said == "A sentence for people."
     assert "of ours" not in jobs[1].said

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from precedents import Examples, Explainer
 from promises.threaded import asked, built
 
-SECONDS = 20  # that a child may take
+SECONDS = 120  # that a child may take
 
 
 def points(n: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from conftest import blobs, mlp, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from waiting import Clock
 
 from precedents import Audit, Metric, Trial, audit
 from precedents.audit.agenda import Agenda
@@ -31,6 +32,7 @@ from precedents.metrics.similarities.cosine import cosine
 from precedents.runtime import progress
 from precedents.runtime.checkpoint import InPlace, Resumed, kept_in
 from precedents.runtime.progress import Pace, told, tracked
+from promises.killed import FITS, audited
 
 FOLDER = Path(__file__).parents[1]
 UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
@@ -244,13 +246,13 @@ def slow_metric(seconds: float) -> Metric:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        ({"afford": 0.01}, "far more than the 0.01 s that can be afforded"),
-        ({"within": 0.4}, "does not fit into the 0.4 s that the audit may take"),
-        ({"within": "0.4 s", "afford": 9.0}, "does not fit into the 0.4 s"),
+        ({"afford": 0.05}, "far more than the 0.05 s that can be afforded"),
+        ({"within": 2.5}, "does not fit into the 2.5 s that the audit may take"),
+        ({"within": "2.5 s", "afford": 9.0}, "does not fit into the 2.5 s"),
     ],
 )
 def test_what_takes_too_long_is_left_out_without_its_work(limits, reason, world) -> None:
-    metric = slow_metric(0.002)  # 45 instances: 0.09 s for the first case
+    metric = slow_metric(0.01)  # 45 instances: 0.45 s for the first case
     found = audit(*world, metrics=[metric, "cos_x"], k=3, **limits)
     slow, fast = found.metrics
     ((kind, why),) = lacks(found, slow)
@@ -326,14 +328,14 @@ def test_what_failed_is_tried_again(world, tmp_path) -> None:
 def test_an_estimate_says_what_each_metric_takes_and_what_is_left_out(world) -> None:
     model, train, test = world
     trial = Trial.of(model, train, test, memory="20 KB")
-    slow = slow_metric(0.002)
+    slow = slow_metric(0.01)
     agenda = Agenda.of(trial, ["cos_x", slow, HESSIAN, "dot_x"], k=3)
-    found = estimate(agenda, Limits.of(within=0.5))
+    found = estimate(agenda, Limits.of(within=2.5))
     first, late, large, second = found.metrics
     assert (first.without, second.without, late.without, large.without) == (None, None, "left out", "left out")
-    assert "does not fit into the 0.5 s" in late.reason
+    assert "does not fit into the 2.5 s" in late.reason
     assert "but the budget is 19.5 KiB" in large.reason
-    assert late.seconds > 0.5 > found.seconds >= first.seconds > 0
+    assert late.seconds > 2.5 > found.seconds >= first.seconds > 0
     assert [each.metric for each in found.metrics] == list(agenda.metrics)
     assert str(found).startswith("about ")
     assert "left out: The work does not fit" in str(found)
@@ -384,42 +386,60 @@ def test_a_command_estimates_and_leaves_out(tmp_path, monkeypatch, capsys) -> No
 # Progress by work.
 
 
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(progress, "monotonic", made)
+    return made
+
+
 @pytest.mark.parametrize("slower", [0.6, 1.0, 1.7])
-def test_the_time_left_is_right_within_a_factor_of_two(slower) -> None:
-    work = [0.002] * 30 + [0.02] * 5 + [0.1, 0.2, 0.4]
+def test_the_time_left_is_right_within_a_factor_of_two(slower, clock) -> None:
+    work = [0.2] * 30 + [2.0] * 5 + [10.0, 20.0, 40.0]
     pace, said = Pace(len(work), work), []
     for seconds in work:
         for _ in range(4):
-            said.append((time.monotonic(), pace.left()))
-            time.sleep(seconds * slower / 4)
+            said.append((clock.now, pace.left()))
+            clock.passes(seconds * slower / 4)
         pace.advance()
-    over = time.monotonic()
-    rest = [(left, over - when) for when, left in said if over - when > 0.2 * slower]
+    rest = [(left, clock.now - when) for when, left in said if clock.now - when > 20 * slower]
     assert len(rest) > 120
-    right = [true / 2.2 < left < 2.2 * true for left, true in rest]
-    assert sum(right) > 0.95 * len(right)  # other work on the machine may disturb a moment
+    assert all(true / 2 < left < 2 * true for left, true in rest)
 
 
-def test_what_nobody_expected_says_little_of_the_rest() -> None:
+def test_what_nobody_expected_says_little_of_the_rest(clock) -> None:
     pace = Pace(3, [0.0, 0.001, 1.0])
     for seconds in (0.2, 0.1):
-        time.sleep(seconds)
+        clock.passes(seconds)
         pace.advance()
-    assert pace.left() == pytest.approx(1.0, rel=0.2)
+    assert pace.left() == pytest.approx(1.0, rel=0.1)
 
 
-def test_lines_say_the_time_that_is_left_by_work(monkeypatch) -> None:
-    monkeypatch.setattr(progress, "LONGEST", 0.02)
+def test_lines_say_the_time_that_is_left_by_work(clock) -> None:
     lines: list[str] = []
     with told(lines.append):
-        for seconds in tracked([0.01] * 4 + [0.6], "work", patience=-1, work=[0.01] * 4 + [0.6]):
-            time.sleep(seconds)
-    left = [float(line.rpartition(", ")[2].removesuffix(" s left")) for line in lines]
-    assert left
-    assert all(0.3 < each < 1.3 for each in left)  # by pieces it would be 0.01 to 0.05
+        for seconds in tracked([10] * 4 + [600], "work", patience=-1, work=[10] * 4 + [600]):
+            clock.passes(seconds)
+    left = [line.rpartition(", ")[2] for line in lines]
+    assert left == ["10 min 30 s left", "10 min 10 s left"]
 
 
 def test_the_pieces_of_an_audit_take_what_is_expected(world, monkeypatch) -> None:
+    """In one of three audits, as other work on the machine may disturb some."""
+    right = []
+    for _ in range(3):
+        expected, taken = pieces_of(world, monkeypatch)
+        assert len(expected) == len(taken)
+        longest = sorted(range(len(taken)), key=taken.__getitem__)[-2:]
+        long = sum(expected[i] for i in longest) > 0.5 * sum(expected)
+        right.append(long and sum(taken) / 2.5 < sum(expected) < 2.5 * sum(taken))
+        if right[-1]:
+            break
+    assert any(right)
+
+
+def pieces_of(world, monkeypatch) -> tuple[list[float], list[float]]:
+    """The seconds that the pieces of an audit were expected to take, and those that they took."""
     expected, taken = [], []
 
     def noted(items, title, work=None):
@@ -431,109 +451,22 @@ def test_the_pieces_of_an_audit_take_what_is_expected(world, monkeypatch) -> Non
 
     monkeypatch.setattr(sys.modules["precedents.audit.pieces"], "tracked", noted)
     audit(*world, metrics=[slow_metric(0.003), "cos_x"], k=3)
-    assert len(expected) == len(taken)
-    assert sum(taken) / 2.5 < sum(expected) < 2.5 * sum(taken)
-    longest = sorted(range(len(taken)), key=taken.__getitem__)[-2:]
-    assert sum(expected[i] for i in longest) > 0.5 * sum(expected)
+    return expected, taken
 
 
 # Long fits go on after a kill.
 
-KILLED = """
-import json, os, signal, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import torch
-torch.set_num_threads(1)
-from conftest import blobs, mlp, trained
-from precedents import Classifier, Examples
-from precedents.curvature import ekfac, gauss_newton, gram, hessian, lanczos
-from precedents.runtime import checkpoint
-
-checkpoint.EVERY = checkpoint.LIGHT = 0.0
-gram.BLOCK_ROWS = gauss_newton.BLOCK_ROWS = 8
-hessian.PIECE_ROWS = 16
-train = Examples.of(blobs(45, seed=1))
-module = trained(mlp, blobs(45, seed=1))
-linear = trained(lambda: torch.nn.Linear(5, 3), blobs(45, seed=1))
-
-def model(module=module, memory=None):
-    return Classifier.of(module, train, memory=memory)
-
-def pairs():
-    found = lanczos.hessian_eigenpairs(model(), train, 10)
-    return [found.values, found.vectors]
-
-def eigenvalues():
-    own = model(memory="40 KB")
-    return [ekfac.corrected_eigenvalues(own, train, ekfac.kronecker_basis(own, train))]
-
-FITS = {
-    "Gram matrix": lambda: [gram.gradient_gram(model(memory="36 KB"), train)],
-    "exact Hessian": lambda: [hessian.exact_hessian(model(), train, 10)],
-    "Hessian of a linear model": lambda: [hessian.linear_hessian(model(linear), train, 10)],
-    "Gauss-Newton matrix": lambda: [gauss_newton.fisher_matrix(model(memory="40 KB"), train)],
-    "Gauss-Newton factor": lambda: [gauss_newton.fisher_factor(model(memory="40 KB"), train)],
-    "EK-FAC": eigenvalues,
-    "Lanczos": pairs,
-}
-steps = []
-def counted(self):
-    for step in iterate(self):
-        steps.append(step)
-        yield step
-iterate, checkpoint.Resumed.__iter__ = checkpoint.Resumed.__iter__, counted
-write = checkpoint.Resumed._write
-
-def run(fit, folder, of="one"):
-    steps.clear()
-    with checkpoint.kept_in(folder, of):
-        return fit(), len(steps)
-
-for name, fit in FITS.items():
-    expected, every = run(fit, None)
-    folder = Path(sys.argv[2]) / name
-    last = max(2, every - 2)
-    child = os.fork()
-    if not child:
-        written = []
-        def fatal(self, done):
-            write(self, done)
-            written.append(done)
-            if len(written) == last:
-                os.kill(os.getpid(), signal.SIGKILL)
-        checkpoint.Resumed._write = fatal
-        run(fit, folder)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    kept = sorted(path.name for path in (folder / "partial").iterdir())
-    other, again = run(fit, folder, of="another")
-    resumed, left = run(fit, folder)
-    print(json.dumps({
-        "fit": name, "signal": os.WTERMSIG(status), "kept": len(kept), "steps": every, "left": left,
-        "again": again, "same": all(map(torch.equal, expected, resumed)),
-        "other": all(map(torch.equal, expected, other)),
-    }), flush=True)
-"""
-FITS = [
-    "Gram matrix",
-    "exact Hessian",
-    "Hessian of a linear model",
-    "Gauss-Newton matrix",
-    "Gauss-Newton factor",
-    "EK-FAC",
-    "Lanczos",
-]
-
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory) -> dict[str, dict]:
+    """What became of each fit, and of an audit; one process begins them all."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-c", KILLED, str(FOLDER), str(folder)]
+    command = [sys.executable, "-m", "promises.killed", str(folder)]
     environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": ""}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    return {each["fit"]: each for each in map(json.loads, done.stdout.splitlines())}
+    found = {each["fit"]: each for each in map(json.loads, done.stdout.splitlines())}
+    return found | {"folder": folder}
 
 
 @pytest.mark.parametrize("fit", FITS)
@@ -551,38 +484,13 @@ def test_what_is_kept_of_something_else_is_not_taken(fit, killed) -> None:
     assert killed[fit]["other"]
 
 
-AUDITED = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import torch
-from precedents.runtime import checkpoint
-checkpoint.EVERY = checkpoint.LIGHT = 0.0
-from promises.test_ending import audited
-print("ready", flush=True)
-audited(sys.argv[2])
-"""
-
-
-def audited(folder=None) -> Audit:
-    train, test = blobs(45, seed=1), blobs(12, seed=2)
-    return audit(trained(mlp, train), train, test, metrics=["dot_if", "dot_fisher"], k=3, keep=folder)
-
-
-def test_an_audit_killed_in_a_fit_ends_with_the_same_bytes(tmp_path) -> None:
-    command = [sys.executable, "-c", AUDITED, str(FOLDER), str(tmp_path)]
-    environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": ""}
-    for count in (1, 2):  # in the fit of the trained model, and of a random one
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
-            assert process.stdout.readline().strip() == b"ready"
-            limit = time.monotonic() + 60
-            while time.monotonic() < limit and process.poll() is None:
-                if len(list(tmp_path.glob("partial/[0-9a-f]*"))) >= count:
-                    break
-            process.kill()
-        assert process.returncode == -signal.SIGKILL
-        assert list(tmp_path.glob("partial/*"))
-    assert audited(tmp_path).to_json() == audited().to_json()
-    assert not (tmp_path / "partial").exists()
+def test_an_audit_killed_in_a_fit_ends_with_the_same_bytes(killed) -> None:
+    folder = killed["folder"] / "audit"
+    for ended, partial in killed["audit"]["kills"]:
+        assert ended == signal.SIGKILL
+        assert partial
+    assert audited(folder).to_json() == audited().to_json()
+    assert not (folder / "partial").exists()
 
 
 @pytest.mark.parametrize("damage", ["manifest.json", "sums.safetensors", "both"])

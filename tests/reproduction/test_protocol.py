@@ -4,7 +4,6 @@ import gc
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,39 +189,43 @@ def test_two_workers_give_the_records_of_none(tmp_path, whole) -> None:
 
 
 SCRIPT = """
-import sys
+import os, signal, sys, time
 from dataclasses import replace
 from pathlib import Path
 from precedents.reproduction.settings import SETTINGS
 from precedents.reproduction.runner import tasks, work
-if __name__ == "__main__":
+
+folder, least, metrics = Path(sys.argv[1]), sys.argv[2].split(","), sys.argv[3:]
+file = folder / "wine-mlp.jsonl"
+
+def run():
     setting = replace(SETTINGS["wine/mlp"], epochs=3)
-    list(work(tasks([setting], range(2), Path(sys.argv[1]), metrics=sys.argv[2:])))
+    list(work(tasks([setting], range(2), folder, metrics=metrics), "serial"))
+
+for lines in map(int, least):
+    child = os.fork()
+    if not child:
+        run()
+        os._exit(0)
+    deadline = time.monotonic() + 240
+    while not (file.exists() and file.read_bytes().count(b"\\n") >= lines):
+        assert time.monotonic() < deadline
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    with file.open("ab") as half:
+        half.write(b'{"repeat":0,"piece":["outc')
+run()
 """
 
 
 def test_a_run_that_is_killed_goes_on_with_the_same_records(tmp_path, whole) -> None:
-    script, folder = tmp_path / "script.py", tmp_path / "records"
-    script.write_text(SCRIPT)
-    file = folder / "wine-mlp.jsonl"
-    for least in (6, 30):
-        process = subprocess.Popen([sys.executable, str(script), str(folder), *FEW])
-        deadline = time.monotonic() + 240
-        try:
-            while not (file.exists() and file.read_bytes().count(b"\n") >= least):
-                assert time.monotonic() < deadline
-                assert process.poll() is None
-                time.sleep(0.01)
-        finally:
-            process.kill()
-            process.wait()
-        settled = -1
-        while settled != (settled := file.stat().st_size):  # the worker ends with what started it
-            time.sleep(0.3)
-        with file.open("ab") as half:
-            half.write(b'{"repeat":0,"piece":["outc')
-    subprocess.run([sys.executable, str(script), str(folder), *FEW], check=True)
-    assert lines(folder) == lines(whole)
+    """At six records and at thirty, each time with a record that is cut in the middle."""
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), "6,30", *FEW]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert lines(tmp_path) == lines(whole)
 
 
 def test_a_failure_in_a_worker_is_told(tmp_path) -> None:

@@ -1,11 +1,13 @@
 import io
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr
 from time import sleep
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import Clock, until
 
 from precedents.runtime import progress
 from precedents.runtime.engines._find import engine_of
@@ -45,32 +47,40 @@ def test_slow_work_shows_its_title() -> None:
     assert "digging" in shown(lambda: list(tracked([1, 2, 3], "digging", patience=-1)))
 
 
-def nested() -> None:
+def nested(work: Callable[[int], object]) -> None:
     for _ in tracked([1, 2], "outer", patience=-1):
-        for _ in tracked([1, 2], "inner", patience=-1):
-            sleep(0.2)  # a bar is drawn ten times in a second
+        for item in tracked([1, 2], "inner", patience=-1):
+            work(item)
+
+
+def on_screen(title: str) -> bool:
+    return title in sys.stderr.getvalue()
 
 
 def test_quick_work_within_work_has_no_bar() -> None:
-    screen = shown(nested)
+    screen = shown(lambda: nested(lambda _: sleep(0.15)))  # a bar is drawn ten times in a second
     assert "outer" in screen
     assert "inner" not in screen
 
 
 def test_long_work_within_work_has_a_bar_too(monkeypatch) -> None:
-    monkeypatch.setattr(progress, "LONG", 0.1)
-    screen = shown(nested)
-    assert "outer" in screen
-    assert "inner" in screen
+    monkeypatch.setattr(progress, "LONG", 0.01)
+
+    def work(item: int) -> None:
+        sleep(0.02)
+        until(lambda: item == 1 or on_screen("inner"))
+
+    assert "outer" in shown(lambda: nested(work))
 
 
 def test_long_work_within_work_has_a_line_where_none_came_for_long(capsys, monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(progress, "monotonic", clock)
     with in_lines():
-        nested()
+        nested(lambda _: clock.passes(7))
     assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == ["outer: 1 of 2"]
-    monkeypatch.setattr(progress, "LONGEST", 0.1)
     with in_lines():
-        nested()
+        nested(lambda _: clock.passes(31))
     lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
     assert lines == ["inner: 1 of 2", "outer: 1 of 2", "inner: 1 of 2"]
 
@@ -153,8 +163,7 @@ def test_the_lines_of_workers_come_to_who_started_them(capfd) -> None:
 def test_a_bar_is_there_while_the_first_item_is_worked_on() -> None:
     def slow() -> None:
         for _ in tracked([1], "digging", patience=0):
-            sleep(0.3)
-            assert "digging" in sys.stderr.getvalue()
+            until(lambda: on_screen("digging"))
 
     shown(slow)
 

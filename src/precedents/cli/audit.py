@@ -92,11 +92,11 @@ def audit(
     or killed, the same command goes on where it stopped. What cannot be afforded is left out, with the reason.
 
     Examples:
-      $ precedents audit runs/digits-logistic_regression --report report.html --name "Digits"
+      $ precedents audit runs/digits-logistic_regression --metrics gc,gd,cos_x --report page.html --name Digits
       $ precedents audit runs/digits-logistic_regression --metrics gc,gd,cos_x --cases 50 --fail-under 0.9
       $ precedents audit runs/digits-logistic_regression --criteria "identical_class(k=5)" --json
       $ precedents audit runs/digits-logistic_regression --metrics gc,cos_x --cases 50 --rule paper
-      $ precedents audit runs/digits-logistic_regression --memory "500 MB" --within "10 min"
+      $ precedents audit runs/digits-logistic_regression --cases 20 --memory "500 MB" --within "10 min"
       $ precedents audit runs/digits-logistic_regression --metrics gc,cos_x --cases 50 --engine processes
       $ precedents audit runs/digits-logistic_regression --dry-run
       $ precedents audit --target my_model:factory --metrics gc --keep kept

@@ -51,9 +51,9 @@ def run(
     breast_cancer come with scikit-learn.
 
     Examples:
-      $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3
+      $ precedents reproduction run --settings wine/mlp --repeats 1 --epochs 3 --engine serial
       $ precedents reproduction run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics gc,cosine:residual
-      $ precedents reproduction run --settings wine/mlp --repeats 2 --epochs 3 --engine serial --shard 1/2
+      $ precedents reproduction run --settings wine/mlp --repeats 4 --metrics gc --engine serial --shard 1/4
 
     """
     from precedents.reproduction.settings import chosen, counted

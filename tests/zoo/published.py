@@ -1,6 +1,6 @@
-"""The real files of the owners, where the environment variable PRECEDENTS_DATA names a folder that has them.
+"""The real files of the owners, in the folder that the environment variable PRECEDENTS_DATA names.
 
-That is the one condition: the files are not part of the project, and tests download nothing.
+They are not part of the project, and tests download nothing: `make published DATA=FOLDER` runs these.
 """
 
 import os
@@ -13,7 +13,7 @@ from precedents.zoo.architectures.bag_of_words import bag_of_words
 from precedents.zoo.architectures.bi_lstm import bi_lstm
 from precedents.zoo.catalogue import DATASETS
 
-FOLDER = os.environ.get("PRECEDENTS_DATA", "")
+FOLDER = Path(os.environ["PRECEDENTS_DATA"])
 
 # instances of each class, to train on and to test on
 COUNTS = {
@@ -32,9 +32,8 @@ PARAMETERS = {"trec": (7_272, 19_614), "agnews": (8_604, 27_060)}  # published a
 
 
 def real(name: str):
-    """The data set from its real files; one that the folder lacks is skipped."""
-    if not (FOLDER and (Path(FOLDER) / name).is_dir()):
-        pytest.skip(f"PRECEDENTS_DATA names no folder with the owners' files of {name}")
+    """The data set from its real files."""
+    assert (FOLDER / name).is_dir(), f"{FOLDER} has no folder {name} with the owners' files"
     return DATASETS.get(name)(FOLDER)
 
 
