@@ -227,12 +227,20 @@ def test_wrong_questions_are_named(model, train, cases) -> None:
     explainer = Explainer(model, train)
     with pytest.raises(InputError, match="There are 12 cases"):
         explainer.shares(cases, 3)
-    with pytest.raises(InputError, match="there are 45 training instances"):
+    with pytest.raises(InputError, match="index is 45. Pass the place of a training instance, from 0 to 44"):
         explainer.shares(cases[0], 45)
     with pytest.raises(InputError, match="index is 'a'"):
         explainer.shares(cases[0], "a")
     with pytest.raises(InputError, match="No layer with shares is named 'nine'"):
         explainer.shares(cases[0], 3)["nine"]
+
+
+def test_an_id_of_text_names_the_training_instance(model, train, cases) -> None:
+    explainer = Explainer(model, train, ids=[f"row {i}" for i in range(45)])
+    assert explainer.shares(cases[0], "row 3").score == explainer.shares(cases[0], 3).score
+    assert explainer.shares(cases[0], "row 3").id == "row 3"
+    with pytest.raises(InputError, match="No training instance has the id 'row'"):
+        explainer.shares(cases[0], "row")
 
 
 def test_a_case_of_another_label_has_the_shares_of_that_label(model, train, cases) -> None:

@@ -10,12 +10,11 @@ from precedents.adapters._collated import ItemView
 from precedents.adapters._subject import Subject
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
-from precedents.data.ids import Id, shown_id
-from precedents.errors import InputError, NotApplicable
+from precedents.data.ids import Id, place_of, shown_id
+from precedents.errors import NotApplicable
 from precedents.explain.shares import LayerShares, Shares
 from precedents.explain.sharing import divided, divisible
 from precedents.metrics.metric import Metric
-from precedents.runtime.given import whole_number
 from precedents.seen import clipped
 from precedents.views.heat import Both
 from precedents.views.instance import Shown, shown
@@ -40,16 +39,11 @@ class Sharing:
             return False
         return True
 
-    def of(self, cases: Examples, index: int) -> Shares:
-        """The score of the one case and the training instance with this index."""
+    def of(self, cases: Examples, index: int | str) -> Shares:
+        """The score of the one case and the training instance with this place, or this id."""
         divisible(self.metric)
         subject, train = self.subject, self.subject.train
-        if len(cases) != 1:
-            raise InputError(
-                f"There are {len(cases)} cases. Shares are of one case and one precedent: pass one case."
-            )
-        if whole_number(index, "index", 0) >= len(train):
-            raise InputError(f"index is {index}, but there are {len(train)} training instances, from 0 on.")
+        index = place_of(index, train.ids, len(train), "index")
         train.unchanged()
         seen = tuple(shown(each.seen([i])[0], subject.render) for each, i in ((cases, 0), (train, index)))
         one, other = cases.take([0]), train.take([index])
