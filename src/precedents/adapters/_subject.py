@@ -147,8 +147,8 @@ class Subject:
             if names is not None:
                 raise UnknownNameError("class", str(label), names) from error
         raise InputError(
-            f"There is no class {clipped(repr(label))}. Pass a number from 0 to {count - 1}, or name the classes to "
-            "the explainer: classes=[...]."
+            f"There is no class {clipped(repr(label))}. Pass a number from 0 to {count - 1}, or name "
+            "the classes to the explainer: classes=[...]."
         )
 
     def _asked(self, x: Any) -> tuple[Inputs, Originals | None, Sequence[Id] | None]:

@@ -16,7 +16,7 @@ def answers(
     index: Annotated[
         list[str] | None,
         Option(
-            help="The place of a training instance, or its id; may be repeated. Without it, all first precedents.",
+            help="The place of a training instance, or its id; may be repeated. Without it, all first ones.",
             show_default=False,
         ),
     ] = None,

@@ -70,7 +70,9 @@ def place_of(own: Any, ids: Sequence[Id] | None, count: int, name: str) -> int:
         return whole_number(own, name, 0, count - 1, advice)
     if own not in ids:
         some = ", ".join(clipped(repr(each)) for each in ids[:SOME])
-        raise InputError(f"No training instance has the id {clipped(own)!r}. Ids are: {some}, ... {advice}, or an id.")
+        raise InputError(
+            f"No training instance has the id {clipped(own)!r}. Ids are: {some}, ... {advice}, or an id."
+        )
     return ids.index(own)
 
 

@@ -1,4 +1,4 @@
-"""Strips: what is drawn of an explanation: its cases beside their precedents, with the shares of their scores."""
+"""Strips: what is drawn of an explanation: cases beside their precedents, with the shares of the scores."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -48,15 +48,15 @@ def demanded(of: "Explanation") -> SharesByPlace:
     found = {place: of.shares(*place) for place in tracked(places, "shares")}
     if not any(each.visible for each in found.values()):
         raise NotApplicable(
-            f"The scores by {of.metric} have parts, but none that has a place in what is shown of the instances: no "
-            "layer has positions on the pictures, and there are no words or columns. Print them: "
+            f"The scores by {of.metric} have parts, but none with a place in what is shown of the instances: "
+            "no layer has positions on the pictures, and there are no words or columns. Print them: "
             "print(explanation.shares(case, rank))."
         )
     return found
 
 
 def unasked(of: "Explanation") -> SharesByPlace:
-    """The shares of texts and table rows, where there are not too many; of pictures none, since they cost passes."""
+    """The shares of texts and table rows, if there are not too many; of pictures none: they cost passes."""
     places = [(case, p.rank) for case in range(len(of)) for p in of.precedents(case)]
     if len(places) > MARKED:
         return {}

@@ -17,8 +17,8 @@ from precedents.seen import clipped, visible
 from precedents.views import comparison
 from precedents.views.comparison import Column, compared, parts, sides
 from precedents.views.drawing import new_figure
-from precedents.views.instance import Cell, Shown, as_png, is_picture, lines, shrunk
-from precedents.views.marks import as_html
+from precedents.views.instance import Cell, Shown, as_png, is_picture, lines, shrunk, written
+from precedents.views.marks import WordShares, around, as_html, graded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,6 +108,7 @@ class TiledExample:
     case: Tile
     right: bool  # whether the prediction is
     strips: Mapping[str, Sequence[Tile]]  # by metric
+    shares: Mapping[str, Sequence[Tile]] = field(default_factory=dict)  # by metric: the same, with their shares
 
 
 def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
@@ -242,6 +243,14 @@ class Album:
             return self.tile(cell)
         return Tile(cell.title, cell.agrees, self.picture(cell.shown, LARGE))
 
+    def divided(self, cell: Cell) -> Tile:
+        """An instance with the shares of its score as a tile; a picture has that of the case below it."""
+        if isinstance(cell.shown, str):
+            return _of_shares(cell, cell.shown, cell.words or WordShares((), ordered=False))
+        if isinstance(cell.shown, Mapping):
+            return _of_columns(cell, cell.shown)
+        return Tile(cell.title, cell.agrees, self.picture(cell.shown, 2 * LARGE))
+
     def tile(self, cell: Cell, beside: Shown | None = None, spread: Mapping[str, float] | None = None) -> Tile:
         """An instance as a tile; beside a case, with the columns that are near and far, or with shared words.
 
@@ -252,6 +261,19 @@ class Album:
         if isinstance(cell.shown, Mapping):
             return _of_row(cell, cell.shown, beside, spread or {})
         return Tile(cell.title, cell.agrees, self.picture(cell.shown))
+
+
+def _of_shares(cell: Cell, text: str, words: WordShares) -> Tile:
+    """The part of a text with the largest shares, its words marked by them."""
+    kinds = graded(around(words.marked(text), LONG))
+    return Tile(cell.title, cell.agrees, text=kinds)
+
+
+def _of_columns(cell: Cell, row: Mapping[str, Any]) -> Tile:
+    """The columns with the largest shares, each with its value."""
+    every = {str(name): written(value, ".4g") for name, value in row.items()}
+    found = (Column(name, every.get(name, ""), said=f"{share:+.3f}") for name, share in cell.columns.items())
+    return Tile(cell.title, cell.agrees, values=tuple(found))
 
 
 def _of_text(cell: Cell, text: str, beside: Shown | None) -> Tile:

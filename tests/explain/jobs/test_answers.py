@@ -59,6 +59,6 @@ def test_an_unknown_id_is_one_clear_line(digits) -> None:
     with pytest.raises(pr.InputError) as refused:
         explainer.answers("scan 700", digits.test[0][:2])
     assert str(refused.value) == (
-        "No training instance has the id 'scan 700'. Ids are: 'scan 0', 'scan 1', 'scan 2', ... Pass the place of "
-        "a training instance, from 0 to 599, or an id."
+        "No training instance has the id 'scan 700'. Ids are: 'scan 0', 'scan 1', 'scan 2', ... Pass the place "
+        "of a training instance, from 0 to 599, or an id."
     )

@@ -94,7 +94,9 @@ def test_names_that_differ_are_refused_with_what_to_type() -> None:
         pr.Explainer(plain.subject.classifier, plain.subject.train, classes=names)
         for names in (["apple", "pear"], ["Apple", "pear"])
     )
-    with pytest.raises(pr.InputError, match=r"alone has apple, the second alone Apple\. Name them alike.*classes="):
+    with pytest.raises(
+        pr.InputError, match=r"alone has apple, the second alone Apple\. Name them alike.*classes="
+    ):
         pr.compare(one, other, x)
 
 

@@ -132,7 +132,9 @@ def test_a_k_that_there_is_not_is_refused_alike_by_every_job(digits) -> None:
     }
     for job in asked.values():
         for k in (0, 601, 2.5, "3"):
-            with pytest.raises(pr.InputError, match="there are 600 training instances. Ask for k from 1 to 600"):
+            with pytest.raises(
+                pr.InputError, match=r"there are 600 training instances\. Ask for k from 1 to 600"
+            ):
                 job(k)
     few = pr.Explainer(torch.nn.Linear(3, 2), (small, torch.tensor([0, 1, 0])))
     assert (len(few.suspects()), pr.compare(few, few, small).k) == (3, 3)

@@ -109,8 +109,8 @@ class Jobs(ABC):
     def answers(self, j: Any, cases: Any, k: int = 5) -> Answers:
         """Which cases training instances are precedents of; `.hubs` are those that answer very many.
 
-        j: the place of a training instance, or its id if that is a text, or a list of them; a number is always a
-            place. None for all that are the first precedent of a case, those first that answer most.
+        j: the place of a training instance, or its id if that is a text, or a list of them; a number is always
+            a place. None for all that are the first precedent of a case, those first that answer most.
         cases: as for `explain`.
         k: among how many first precedents an instance must be; no more than there are training instances.
         """
@@ -172,4 +172,3 @@ class Jobs(ABC):
                 return self.subject.cases(self.subject.test(cases))
             except PrecedentsError:
                 raise error from None
-
