@@ -37,8 +37,10 @@ def _strip(of: "Explanation", case: int, found: SharesByPlace) -> Strip:
         marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
         title = "\n".join([f"{tag(p)} {of.seen_name(p.label)}", score, *marked])
         shares = found.get((case, p.rank))
-        plain = shares is None or not shares.visible
-        cells.append(Cell(title, of.seen(case, p.rank), p.agrees) if plain else shares.cell(title, p.agrees))
+        if shares is None or not shares.visible:
+            cells.append(Cell(title, of.seen(case, p.rank), p.agrees))
+        else:
+            cells.append(shares.cell(title, p.agrees))
     return Strip(Cell(f"{of.called(case)}\n{of.outcome(case)}", of.seen(case)), cells, of.spread)
 
 
