@@ -6,6 +6,7 @@ import numpy as np
 
 from precedents import Explainer, Trial, judge
 from precedents.criteria._judgement import Inapplicable
+from precedents.explain.strips import strips as drawn_of
 from precedents.metrics.paper import metric
 from precedents.views.instance import Cell
 from precedents.views.report import Example, Hub, Report, ReportRow
@@ -37,7 +38,7 @@ def real(trial: Trial) -> Report:
         values[key] = outcome.values.tolist()
     cases = trial.cases.take(range(2)).inputs
     model, train = trial.workspace.classifier, trial.workspace.train
-    strips = {name: Explainer(model, train, name).explain(cases, k=3)._strips() for name in METRICS}
+    strips = {name: drawn_of(Explainer(model, train, name).explain(cases, k=3), {}) for name in METRICS}
     examples = [
         Example(strips[METRICS[0]][i].case, i == 0, {name: strips[name][i].precedents for name in METRICS})
         for i in range(2)

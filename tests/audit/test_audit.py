@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -222,7 +223,7 @@ def test_json_is_valid_and_reads_itself_back(whole, linear_audit, validator) -> 
         validator.validate(json.loads(text))
         again = Audit.from_json(text)
         assert again.to_json() == text
-        assert str(again) == str(found)
+        assert str(again) == str(replace(found, costs={}))
         assert again.to_frame().equals(found.to_frame())
 
 

@@ -1,5 +1,10 @@
+import io
+import re
+from dataclasses import replace
+
 import pytest
 import torch
+from rich.console import Console
 
 from precedents import audit
 from precedents.audit.instances import COPIES
@@ -38,3 +43,30 @@ def test_a_report_shows_what_is_seen_of_duplicates_and_why_verdicts_are_weak() -
     assert len(found.copies) == COPIES
     assert found.copies[found.duplicates[0]] == "text 1"
     assert "drawn at random" in found.why["cos_x", "model_randomization(draws=1)"]
+
+
+def test_the_printed_audit_says_what_the_metric_is_and_what_it_costs() -> None:
+    x, y = torch.eye(2).repeat(20, 1), torch.arange(40) % 2
+    model = torch.nn.Linear(2, 2, bias=False)
+    found = audit(model, (x, y), (x, y), metrics=["cos_grad", "dot_x"], criteria=["identical_class"], k=1)
+    slow = replace(found, costs={"cos_grad": 250.0, "dot_x": 0.5})
+    best = found.recommendation.metric
+    lines = str(slow).splitlines()
+    assert [line.split()[-2:] for line in lines if re.match(r"(cos_grad|dot_x) +\d", line)] == [
+        ["4.2", "min"],
+        ["<1", "s"],
+    ]
+    assert f"{best} is {meaning(best)}." in lines
+    assert price(best, slow.costs, roughly=True)[0] in lines
+    assert "4.2 min" in slow._repr_html_()
+    assert "one" not in str(replace(found, costs={})).splitlines()[0]
+
+
+def test_a_narrow_terminal_has_no_column_of_costs() -> None:
+    x, y = torch.eye(2).repeat(20, 1), torch.arange(40) % 2
+    found = audit(torch.nn.Linear(2, 2), (x, y), (x, y), metrics=["cos_x"], criteria=["identical_class"], k=1)
+    for width, there in ((100, True), (22, False)):
+        console = Console(file=io.StringIO(), width=width, no_color=True)
+        console.print(found)
+        assert ("<1 s" in console.file.getvalue()) == there
+        assert "…" not in console.file.getvalue()

@@ -317,8 +317,10 @@ def test_a_case_that_the_collate_fn_fails_on_is_named() -> None:
     ):
         explainer.explain("one")
     with pytest.raises(
-        InputError, match=r"passed as cases is a list. Pass one item .* a tuple of an int, a str"
+        InputError, match=r"passed as cases is a list of a float\. Pass one item .* a tuple of an int, a str"
     ):
+        explainer.explain([3.5])
+    with pytest.raises(InputError, match=r"There are no cases\. Pass at least one"):
         explainer.explain([])
 
 

@@ -262,12 +262,17 @@ def test_a_batch_stays_a_batch() -> None:
     assert torch.equal(batch, X[:2])
 
 
-@pytest.mark.parametrize("x", [X[0, :3], X[:, :3], X[:0], X[None]], ids=lambda x: str(tuple(x.shape)))
+@pytest.mark.parametrize("x", [X[0, :3], X[:, :3], X[None]], ids=lambda x: str(tuple(x.shape)))
 def test_cases_of_another_shape_are_refused_with_what_to_pass(x) -> None:
     with pytest.raises(
         InputError, match=r"training instances have \(4,\). Pass one case \(4,\) or a batch \(m, 4\)"
     ):
         as_batch(x, X[0])
+
+
+def test_no_cases_are_told_so() -> None:
+    with pytest.raises(InputError, match="There are no cases"):
+        as_batch((X[:0], X[:0]), (X[0], X[0]))
 
 
 @pytest.mark.parametrize("x", ["text", [X[0], X[1], "text"], None], ids=["text", "mixed", "none"])

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import oracle
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from precedents import Explainer, InputError, NotApplicable
 from precedents.gradients.instrumentation import RULES
 from precedents.gradients.sites import Sites
+from precedents.views.heat import blended
 
 NEAR = 1e-9
 
@@ -227,12 +229,20 @@ def test_wrong_questions_are_named(model, train, cases) -> None:
     explainer = Explainer(model, train)
     with pytest.raises(InputError, match="There are 12 cases"):
         explainer.shares(cases, 3)
-    with pytest.raises(InputError, match="there are 45 training instances"):
+    with pytest.raises(InputError, match=r"index is 45\. Pass the place of a training instance, from 0 to 44"):
         explainer.shares(cases[0], 45)
     with pytest.raises(InputError, match="index is 'a'"):
         explainer.shares(cases[0], "a")
     with pytest.raises(InputError, match="No layer with shares is named 'nine'"):
         explainer.shares(cases[0], 3)["nine"]
+
+
+def test_an_id_of_text_names_the_training_instance(model, train, cases) -> None:
+    explainer = Explainer(model, train, ids=[f"row {i}" for i in range(45)])
+    assert explainer.shares(cases[0], "row 3").score == explainer.shares(cases[0], 3).score
+    assert explainer.shares(cases[0], "row 3").id == "row 3"
+    with pytest.raises(InputError, match="No training instance has the id 'row'"):
+        explainer.shares(cases[0], "row")
 
 
 def test_a_case_of_another_label_has_the_shares_of_that_label(model, train, cases) -> None:
@@ -365,3 +375,77 @@ def test_everything_shown_is_escaped(train, cases) -> None:
     bad = "<script>'\"&"
     explainer = Explainer(model, train, render=lambda row: {f"{bad}{i}": float(v) for i, v in enumerate(row)})
     assert bad not in explainer.shares(cases[0], 1).to_html()
+
+
+def test_an_explanation_draws_both_pictures_under_their_shares(shortcut) -> None:
+    explainer, cases, _ = shortcut
+    found = explainer.explain(cases[:2], k=3)
+    drawn = found.plot(shares=True)
+    assert len(drawn.axes) == 2 * (1 + 3)
+    for place, (case, rank) in {1: (0, 1), 7: (1, 3)}.items():
+        heat = found.shares(case, rank).heat_map
+        assert abs(heat.share) == max(abs(each.share) for each in found.shares(case, rank).heat_maps)
+        assert f"{heat.title} {heat.share:+.3f}" in drawn.axes[place].get_title()
+        image = drawn.axes[place].get_images()[0].get_array()
+        largest = heat.largest
+        above = blended(np.asarray(found.seen(case, rank)), heat.precedent, largest)
+        below = blended(np.asarray(found.seen(case)), heat.case, largest)
+        np.testing.assert_allclose(image[:8], above)
+        np.testing.assert_allclose(image[-8:], below)
+    assert drawn.axes[0].get_images()[0].get_array().shape == (8, 8)  # the case as it is
+
+
+def test_a_page_has_heat_maps_where_they_are_asked_for(shortcut) -> None:
+    explainer, cases, _ = shortcut
+    found = explainer.explain(cases[:2], k=3)
+    plain, divided = found.to_html(), found.to_html(shares=True)
+    assert plain.count("<img") == divided.count("<img") == 8
+    assert "green is what speaks for" in divided
+    assert "green is what speaks for" not in plain
+    assert len(re.findall(r"Conv2d [+-]0\.\d{3}</figcaption>", divided)) == 6
+    assert found._repr_html_() in plain
+
+
+def test_pictures_that_the_model_is_fed_flat_are_drawn_where_they_are_its_numbers_in_order() -> None:
+    torch.manual_seed(0)
+    x, y = torch.rand(12, 16), torch.arange(12) % 2
+    model = nn.Sequential(nn.Linear(16, 4), nn.Tanh(), nn.Linear(4, 2))
+    shown = Explainer(model, (x, y), render=lambda row: row.reshape(4, 4)).explain(x[0], k=1)
+    assert shown.shares()["0"].columns.shape == (4, 4)
+    assert shown.plot(shares=True).axes[1].get_images()[0].get_array().shape == (4 + 1 + 4, 4, 3)
+    turned = Explainer(model, (x, y), render=lambda row: row.reshape(4, 4).flip(0)).explain(x[0], k=1)
+    assert turned.shares()["0"].columns.shape == (16,)
+    with pytest.raises(NotApplicable, match="none with a place in what is shown"):
+        turned.plot(shares=True)
+
+
+@pytest.mark.parametrize("draw", ["plot", "to_html"])
+def test_metrics_without_parts_draw_none_and_say_why(draw, model, train, cases) -> None:
+    found = Explainer(model, train, "cos_last").explain(cases, k=2)
+    assert getattr(found, draw)()
+    with pytest.raises(NotApplicable, match="compares units of hidden layers"):
+        getattr(found, draw)(shares=True)
+
+
+def test_a_plot_lists_words_and_columns_by_their_shares_on_demand(train) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    texts, labels = (
+        ["the blue sea", "a lake", "goal in time", "the team won"] * 3,
+        ["wet", "wet", "dry", "dry"] * 3,
+    )
+    words = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels)
+    table = trained(lambda: nn.Linear(5, 3), train)
+    for explainer, case in (
+        (Explainer(words, (texts, labels)), "a blue sea"),
+        (Explainer(table, train), train[0][0]),
+    ):
+        found = explainer.explain(case, k=2)
+        largest = found.shares(0, 1)
+        name, share = next(iter(largest.words[1].largest(1) if largest.words else largest.largest_columns(1)))
+        said = [axes.texts[0].get_text() for axes in found.plot(shares=True).axes]
+        assert "by share" not in said[0]
+        assert f"by share\n {name} {share:+.3f}" in said[1]
+        assert not any("by share" in axes.texts[0].get_text() for axes in found.plot().axes)

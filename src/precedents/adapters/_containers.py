@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from precedents.errors import InputError
+from precedents.runtime.wording import none_there
 from precedents.seen import clipped
 
 
@@ -230,7 +231,7 @@ def rows_of(x: Any, what: str) -> Container:
     """The instances of a set in the container they came in."""
     rows = _held(x, what)
     if len(rows) == 0:
-        raise InputError(f"The {what} is empty. Pass at least one instance.")
+        raise InputError(f"{none_there(what)} Pass at least one instance.")
     return rows
 
 

@@ -16,7 +16,7 @@ from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
 from precedents.runtime.users_code import users
-from precedents.runtime.wording import a_type
+from precedents.runtime.wording import a_type, none_there
 
 SIZE = 256  # rows that are looked at together at the first reading
 
@@ -58,7 +58,7 @@ class Items:
                 "'label', or a pair (texts or images, labels)."
             )
         if len(found) == 0:
-            raise InputError(f"The {what} is empty. Pass at least one labelled instance.")
+            raise InputError(f"{none_there(what)} Pass at least one labelled instance.")
         if found.labels is not None and len(found.labels) != len(found):
             raise InputError(f"The {what} has {len(found)} instances, but {len(found.labels)} labels.")
         return found

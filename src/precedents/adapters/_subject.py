@@ -3,7 +3,7 @@
 `Explainer` and `audit` make one of what the user passes, and everything below them takes it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,10 @@ from precedents.classifier.construction import Told, refuse_keywords, refuse_pad
 from precedents.data.examples import Examples, InMemory, Originals, checked_labels, checked_range
 from precedents.data.ids import Id
 from precedents.data.inputs import Collated, Inputs, count, leaves
-from precedents.errors import InputError
+from precedents.errors import InputError, UnknownNameError
 from precedents.runtime.sparse import SparseRows
-from precedents.runtime.wording import a_type
+from precedents.runtime.wording import a_type, none_there
+from precedents.seen import clipped
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -105,6 +106,8 @@ class Subject:
 
         `x` may be Examples, as some of a test set: they are what the model is fed already.
         """
+        if _is_nothing(x):
+            raise InputError(f"{none_there('cases')} Pass at least one.")
         inputs, originals, ids = self._asked(x)
         if isinstance(inputs, Collated) and not self.classifier.ragged:  # padding was not tried before
             refuse_padding(self.classifier, inputs)
@@ -125,6 +128,28 @@ class Subject:
         found = checked_labels(self._numbered(labels, m), m, "cases")
         checked_range(found, self.classifier.classes, "cases")
         return found
+
+    def class_of(self, label: Any) -> int:
+        """The number of a class that is called by its name or its number; what is no class is refused.
+
+        Where labels are numbers of the user's own, these are meant.
+        """
+        label, names = label.item() if hasattr(label, "item") else label, self.classes
+        own, count = self.adapter.labels or (), self.classifier.classes
+        try:
+            return int(self.numbers_of([label], 1)[0])
+        except InputError as error:
+            numbered = isinstance(label, int) and not isinstance(label, bool) and 0 <= label < count
+            if numbered and own and all(isinstance(each, str) for each in own):
+                return int(label)
+            if names is not None and str(label) in names:
+                raise  # the name of several classes
+            if names is not None:
+                raise UnknownNameError("class", str(label), names) from error
+        raise InputError(
+            f"There is no class {clipped(repr(label))}. Pass a number from 0 to {count - 1}, or name "
+            "the classes to the explainer: classes=[...]."
+        )
 
     def _asked(self, x: Any) -> tuple[Inputs, Originals | None, Sequence[Id] | None]:
         """The inputs of cases, the cases as their owner has them, and what they are called."""
@@ -179,6 +204,16 @@ def _too_late(given: Iterable[str]) -> InputError:
         f"The model is a Classifier, which was made already, so that {' and '.join(given)} would do "
         f"nothing. Say it there: Classifier.of(module, train, {', '.join(f'{n}=...' for n in given)})."
     )
+
+
+def _is_nothing(x: Any) -> bool:
+    """Whether it holds no case; a text without letters is one."""
+    if isinstance(x, Tensor):
+        return x.ndim > 0 and x.size(0) == 0
+    shape = getattr(x, "shape", None)
+    if isinstance(shape, tuple):  # also of sparse rows, which have no length
+        return len(shape) > 0 and shape[0] == 0
+    return isinstance(x, Sized) and not isinstance(x, (str, bytes, Mapping)) and len(x) == 0
 
 
 def _is_one(labels: Any) -> bool:

@@ -11,25 +11,29 @@ from precedents.audit.instances import Case
 from precedents.audit.profile import Profile
 from precedents.audit.recommendation import Recommendation
 from precedents.audit.scope import Scope
+from precedents.audit.wording import recommended, rough
 from precedents.classifier.behaviour import logits, summarised_alike, summary, tolerance
 from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.data.ids import Id, shown_id
 from precedents.errors import NotApplicable, StaleError, UnknownNameError
 from precedents.explain.cautions import Finding, hubs
+from precedents.explain.shares import Shares
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
 from precedents.seen import boxed, clipped, escaped, visible
 from precedents.views.instance import Shown
+from precedents.views.table import NONE, Entry, Table
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, RenderResult
 
     from precedents.views.report import Report
 
 NO_ROOM = "as the memory budget has no room for"
 COLUMNS = ["metric", "criterion", "value", "low", "high", "chance", "verdict", "reason"]
+WIDEST = 10_000  # letters of a line, to see how many the table needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,9 @@ class Audit:
     recommendation: Recommendation
     costs: Mapping[str, float] = field(default_factory=dict)  # measured seconds for one more case, by metric
     pictures: Mapping[tuple[str, int], Shown] = field(default_factory=dict, repr=False)  # of "case" or "train"
+    shares: Mapping[tuple[int, int], Shares] = field(
+        default_factory=dict, repr=False
+    )  # by the recommended metric
     spread: Mapping[str, float] = field(default_factory=dict, repr=False)  # of a table's columns
     ids: Mapping[tuple[str, int], Id] = field(default_factory=dict, repr=False)  # of those that are named
 
@@ -166,13 +173,28 @@ class Audit:
         """A pandas frame, one row per metric and criterion."""
         return self.judgement.to_frame()[COLUMNS]
 
-    def __rich__(self) -> "Group":
-        from rich.console import Group
+    def _table(self, costs: bool) -> Table:
+        """Metrics by criteria; with `costs`, a column of what explaining one case took."""
+        told = {name: rough(seconds) for name, seconds in self.costs.items()} if costs else {}
+        beside = {(name, "one case"): Entry(told.get(name, NONE)) for name in self.metrics} if told else {}
+        return self.judgement.table(beside)
+
+    def _sentences(self) -> list[str]:
+        """Why results are not there, the recommendation, what it costs, and what the criteria do not see."""
+        best = self.recommendation
+        said = [*best.sentences, *recommended(best.metric, self.costs, roughly=True), *self.cautions]
+        return [*self.judgement.reasons, "", *said] if self.judgement.reasons else said
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        """The table, with a column of costs where there is room for it, and sentences below."""
+        from rich.measure import Measurement
         from rich.text import Text
 
-        told = [*self.recommendation.sentences, *self.cautions]
-        lines = [*self.judgement.reasons, "", *told] if self.judgement.reasons else told
-        return Group(self.judgement.__rich__(), Text(""), *(Text(visible(sentence)) for sentence in lines))
+        tables = self._table(True).compact(), self._table(False).compact()
+        wide = Measurement.get(console, options.update(max_width=WIDEST), tables[0]).maximum
+        yield tables[0] if wide <= options.max_width else tables[1]
+        yield Text("")
+        yield from (Text(visible(sentence)) for sentence in self._sentences())
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -183,8 +205,7 @@ class Audit:
 
     def _repr_html_(self) -> str:
         """What notebooks show: the table, and the recommendation in words."""
-        told = [*self.judgement.reasons, *self.recommendation.sentences, *self.cautions]
-        return self.judgement._repr_html_() + boxed("\n".join(told))
+        return self._table(True).html() + boxed("\n".join(filter(None, self._sentences())))
 
     def to_dict(self) -> dict[str, Any]:
         """What was found as plain values, for JSON; nothing in them depends on time."""
@@ -198,7 +219,7 @@ class Audit:
 
     @classmethod
     def from_json(cls, text: str) -> "Audit":
-        """The audit that `to_json` wrote; pictures and costs are not kept."""
+        """The audit that `to_json` wrote; pictures, shares and costs are not kept."""
         from precedents.audit.json import read
 
         return read(text)

@@ -8,6 +8,8 @@ from precedents.audit.profile import Profile, example_places
 from precedents.criteria._judgement import Inapplicable, attempted
 from precedents.criteria._trial import Trial
 from precedents.data.ids import Id
+from precedents.explain.naming import Sharing
+from precedents.explain.shares import Shares
 from precedents.views.instance import Shown, shown
 
 EACH = 2  # right and wrong predictions that are shown
@@ -70,6 +72,32 @@ def pictures(
         for place, instance in zip(places, examples.seen(places), strict=True):
             picture = attempted(partial(shown, instance, render))
             made[kind, place] = f"({picture.reason})" if isinstance(picture, Inapplicable) else picture
+    return made
+
+
+def shares(
+    trial: Trial,
+    cases: Sequence[Case],
+    sharing: Sharing,
+    profile: Profile,
+    seen: Mapping[tuple[str, int], Shown],
+) -> dict[tuple[int, int], Shares]:
+    """The scores of the cases and their precedents by one metric in parts, by the places of both.
+
+    None of what has no parts, and of what fails: an audit does not. `seen` is what `pictures` gives.
+    """
+    places = sorted({each.index for offered in profile.examples for each in offered})
+    if not sharing.applies or not places:
+        return {}
+    asked, train = trial.cases.selected([case.index for case in cases]), trial.workspace.train.selected(places)
+    made = {}
+    for i, (case, offered) in enumerate(zip(cases, profile.examples, strict=True)):
+        for place in (each.index for each in offered):
+            one, other = asked.take([i]), train.take([places.index(place)])._replace(indices=[place])
+            pair = seen["case", case.index], seen["train", place]
+            found = attempted(partial(sharing.between, one, other, pair, ("case", "precedent"), None))
+            if isinstance(found, Shares) and found.visible:
+                made[case.index, place] = found
     return made
 
 

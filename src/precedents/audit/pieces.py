@@ -10,23 +10,26 @@ from precedents.audit.agenda import Agenda
 from precedents.audit.agreement import agreement
 from precedents.audit.audit import Audit
 from precedents.audit.estimate import KernelWork, ranking, rounds_of, works
-from precedents.audit.instances import duplicates, example_cases, ids_of, pictures
+from precedents.audit.instances import Case, duplicates, example_cases, ids_of, pictures, shares
 from precedents.audit.json import plain_agreement, plain_outcome, read_agreement, read_outcome, read_profile
 from precedents.audit.ledger import Ledger
 from precedents.audit.limits import Limits
 from precedents.audit.profile import Profile, kernel_name, norms, profile
-from precedents.audit.recommendation import recommend
+from precedents.audit.recommendation import Recommendation, recommend
 from precedents.audit.scope import Scope
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, Judgement, attempted, outcome
 from precedents.criteria._trial import Trial
 from precedents.criteria._verdict import VerdictRule
+from precedents.explain.naming import Sharing
+from precedents.explain.shares import Shares
 from precedents.metrics.metric import Metric
 from precedents.runtime.cache import Slot
 from precedents.runtime.checkpoint import forget, kept_in
 from precedents.runtime.cost import elapsed
 from precedents.runtime.progress import tracked
 from precedents.views.comparison import spread_of
+from precedents.views.instance import Shown
 
 ONE_MORE: Slot[float] = Slot("measured seconds of one more case")
 
@@ -63,6 +66,8 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits, work: 
     forget(ledger.folder)
     copies = duplicates(trial)
     costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
+    recommended = recommend(judgement, profiles, costs, limits.afford)
+    seen = pictures(trial, cases, profiles, copies)
     return Audit(
         scope=scope,
         judgement=judgement,
@@ -71,12 +76,30 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits, work: 
         agreement=read_agreement({} if "reason" in found else found),
         duplicates=copies,
         examples=cases,
-        recommendation=recommend(judgement, profiles, costs, limits.afford),
+        recommendation=recommended,
         costs=costs,
-        pictures=pictures(trial, cases, profiles, copies),
+        pictures=seen,
+        shares=_shares(agenda, cases, recommended, profiles, seen),
         ids=ids_of(trial, cases, profiles),
         spread=_or_none(attempted(lambda: spread_of(subject.train, subject.render))),
     )
+
+
+def _shares(
+    agenda: Agenda,
+    cases: Sequence[Case],
+    recommended: Recommendation,
+    profiles: Mapping[str, Profile | Inapplicable],
+    seen: Mapping[tuple[str, int], Shown],
+) -> dict[tuple[int, int], Shares]:
+    """Of the cases that are shown by the recommended metric; none if it has no parts, or if none is."""
+    name = recommended.metric
+    profile = None if name is None else profiles[name]
+    if name is None or not isinstance(profile, Profile):
+        return {}
+    sharing = Sharing(agenda.metrics[name], name, agenda.trial.workspace.subject)
+    made = attempted(partial(shares, agenda.trial, cases, sharing, profile, seen))
+    return {} if isinstance(made, Inapplicable) else made
 
 
 def do(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> None:

@@ -1,12 +1,12 @@
 """An audit as the values that the report page shows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from precedents.audit.audit import Audit
 from precedents.audit.instances import COPIES, HUBS, Case
-from precedents.audit.profile import Profile
-from precedents.audit.wording import meaning, price
+from precedents.audit.profile import Offered, Profile
+from precedents.audit.wording import meaning, recommended
 from precedents.criteria._judgement import Inapplicable, described
 from precedents.criteria._result import Result
 from precedents.seen import clipped
@@ -22,7 +22,11 @@ def report(audit: Audit, command: str, name: str = "") -> Report:
     profiles = {name: each for name, each in audit.profiles.items() if isinstance(each, Profile)}
     return Report(
         title=f"Audit of {clipped(name or audit.scope.facts['model'])}",
-        verdict=[*_recommended(audit), *audit.cautions],
+        verdict=[
+            *audit.recommendation.sentences,
+            *recommended(audit.recommendation.metric, audit.costs),
+            *audit.cautions,
+        ],
         rows=[_row(metric, criterion, outcome) for (metric, criterion), outcome in outcomes.items()],
         values={key: each.values.tolist() for key, each in outcomes.items() if isinstance(each, Result)},
         norms={
@@ -53,14 +57,6 @@ def _copies(audit: Audit) -> dict[tuple[str, str], Shown]:
         for case, i in audit.duplicates[:COPIES]
         if ("train", i) in audit.pictures
     }
-
-
-def _recommended(audit: Audit) -> list[str]:
-    """The recommendation, what the metric does in a sentence, and what it costs."""
-    first, *more = audit.recommendation.sentences
-    best = audit.recommendation.metric
-    says = [f"{best} is {said}."] if best is not None and (said := meaning(best)) else []
-    return [first, *more, *says, *price(best, audit.costs)]
 
 
 def _null(results: list[Result]) -> float | None:
@@ -95,19 +91,32 @@ def _example(audit: Audit, profiles: dict[str, Profile], place: int, case: Case)
     said, truth = audit.scope.name(case.prediction), audit.scope.name(case.truth)
     wrong = "" if said == truth else f", in truth {truth}"
     title = f"case {audit.called('case', case.index)}\npredicted {said}{wrong}"
-    strips = {}
-    for name, profile in profiles.items():
-        found = profile.examples[place]
-        strips[name] = [
-            Cell(
-                f"{audit.called('train', each.index)} {audit.scope.name(each.label)}\n{score}",
-                _picture(audit, "train", each.index),
-                each.label == case.prediction,
-            )
-            for each, score in zip(found, scores([each.score for each in found]), strict=True)
-        ]
+    strips = {
+        name: [_cell(audit, case, each, score) for each, score in _scored(profile.examples[place])]
+        for name, profile in profiles.items()
+    }
     cell = Cell(title, _picture(audit, "case", case.index))
-    return Example(cell, case.prediction == case.truth, strips)
+    best = audit.recommendation.metric or ""
+    divided = [] if best not in strips else _divided(audit, case, profiles[best].examples[place], strips[best])
+    return Example(cell, case.prediction == case.truth, strips, {best: divided} if divided else {})
+
+
+def _divided(audit: Audit, case: Case, offered: Sequence[Offered], cells: Sequence[Cell]) -> list[Cell]:
+    """The precedents of a case with the shares of their scores, as far as these were made."""
+    found = [
+        (audit.shares.get((case.index, each.index)), cell) for each, cell in zip(offered, cells, strict=True)
+    ]
+    return [shares.cell(cell.title, cell.agrees) for shares, cell in found if shares is not None]
+
+
+def _scored(offered: Sequence[Offered]) -> list[tuple[Offered, str]]:
+    """With their scores in words."""
+    return list(zip(offered, scores([each.score for each in offered]), strict=True))
+
+
+def _cell(audit: Audit, case: Case, each: Offered, score: str) -> Cell:
+    title = f"{audit.called('train', each.index)} {audit.scope.name(each.label)}\n{score}"
+    return Cell(title, _picture(audit, "train", each.index), each.label == case.prediction)
 
 
 def _picture(audit: Audit, kind: str, index: int) -> Shown:

@@ -9,6 +9,7 @@ from precedents.metrics.paper import name_of
 from precedents.registry import Call
 
 DEFAULT = "cos_grad"  # the metric of an Explainer that is told none
+UNITS = (("s", 1), ("min", 60), ("h", 3600))
 TITLES = {
     "cos_grad": "Grad-Cos",
     "dot_grad": "Grad-Dot",
@@ -53,11 +54,39 @@ def _first(text: str) -> str:
     return (Call.read(text) or Call(text)).name if text else ""
 
 
-def price(best: str | None, costs: Mapping[str, float]) -> list[str]:
+def recommended(best: str | None, costs: Mapping[str, float], *, roughly: bool = False) -> list[str]:
+    """What the recommended metric compares, and what it costs beside the default, in sentences.
+
+    >>> recommended("cos_x", {"cos_x": 0.01, "cos_grad": 90}, roughly=True)[1]
+    'Explaining one case by cos_x took less than a second here, and by cos_grad, the default, 90 s.'
+    """
+    says = [f"{best} is {said}."] if best is not None and (said := meaning(best)) else []
+    return [*says, *price(best, costs, roughly=roughly)]
+
+
+def rough(seconds: float) -> str:
+    """Seconds in a narrow column, with the digits that they would have tomorrow.
+
+    >>> rough(0.02), rough(1.2), rough(600), rough(20000)
+    ('<1 s', '1.2 s', '10 min', '5.6 h')
+    """
+    if seconds < 1:
+        return "<1 s"
+    unit, size = next((each for each in UNITS if seconds < 100 * each[1]), UNITS[-1])
+    return f"{seconds / size:.2g} {unit}"
+
+
+def in_words(seconds: float) -> str:
+    """The same in a sentence."""
+    return "less than a second" if seconds < 1 else rough(seconds)
+
+
+def price(best: str | None, costs: Mapping[str, float], *, roughly: bool = False) -> list[str]:
     """What explaining a case by the recommended metric took, beside the default, where that is known."""
     if best is None or best not in costs:
         return []
-    own = f"Explaining one case by {best} took {costs[best]:.2g} s"
+    told = in_words if roughly else "{:.2g} s".format
+    own = f"Explaining one case by {best} took {told(costs[best])}"
     if best == DEFAULT or DEFAULT not in costs:
         return [f"{own} here."]
-    return [f"{own} here, and by {DEFAULT}, the default, {costs[DEFAULT]:.2g} s."]
+    return [f"{own} here, and by {DEFAULT}, the default, {told(costs[DEFAULT])}."]

@@ -58,6 +58,11 @@ def names(labels: Sequence[str], classes: Sequence[str] | None) -> list[Any]:
     return [int(each) if each not in known and each.lstrip("-").isdigit() else each for each in labels]
 
 
+def places(indices: Sequence[str] | None) -> list[int | str] | None:
+    """Training instances by their places, and what is no number by its id; none if none are named."""
+    return [int(each) if each.lstrip("-").isdigit() else each for each in indices] if indices else None
+
+
 def told(found: "Tabled", written: Files, as_json: bool) -> None:
     """Writes what was found to the files, and shows it."""
     from precedents.views.gallery import document

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._jobs import Csv, Html, Some, explainer, files, some_cases, told
+from precedents.cli._jobs import Csv, Html, Some, explainer, files, places, some_cases, told
 from precedents.cli._options import Data, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
 from precedents.cli._output import reporting
 from precedents.cli._subject import subject
@@ -14,9 +14,9 @@ def answers(
     run: RunFolder = None,
     target: Target = None,
     index: Annotated[
-        list[int] | None,
+        list[str] | None,
         Option(
-            help="The place of a training instance; may be repeated. Without it, all first precedents.",
+            help="The place of a training instance, or its id; may be repeated. Without it, all first ones.",
             show_default=False,
         ),
     ] = None,
@@ -44,5 +44,5 @@ def answers(
     written = files(csv, html, force)
     with reporting(quiet):
         chosen = subject(run, target, data).told(memory=memory)
-        found = explainer(chosen, metric).answers(index or None, some_cases(chosen, cases), k)
+        found = explainer(chosen, metric).answers(places(index), some_cases(chosen, cases), k)
         told(found, written, as_json)

@@ -25,7 +25,9 @@ def compare(
         str | None,
         Option(help="The metric of the other explainer.", show_default="the same", autocompletion=metric_names),
     ] = None,
-    k: Annotated[int, Option("-k", help="How many precedents of a case are compared.")] = 10,
+    k: Annotated[
+        int | None, Option("-k", help="How many precedents of a case are compared.", show_default="10")
+    ] = None,
     cases: Some = None,
     csv: Csv = None,
     html: Html = None,

@@ -102,12 +102,15 @@ class Judgement:
                 parts.append(f"{text} of {'all metrics' if some == metrics else ', '.join(some)}")
         return "; ".join(parts)
 
+    def table(self, beside: Mapping[tuple[str, str], Entry] | None = None) -> Table:
+        """Metrics by criteria, with more columns beside them if some are given: cells by metric and heading."""
+        return Table.of("metric", {key: _entry(o) for key, o in self.outcomes.items()} | dict(beside or {}))
+
     def __rich__(self) -> "RichTable":
-        cells = {key: _entry(outcome) for key, outcome in self.outcomes.items()}
-        return Table.of("metric", cells).compact()
+        return self.table().compact()
 
     def _repr_html_(self) -> str:
-        return Table.of("metric", {key: _entry(outcome) for key, outcome in self.outcomes.items()}).html()
+        return self.table().html()
 
 
 @door

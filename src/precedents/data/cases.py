@@ -9,6 +9,7 @@ from precedents.data.collated_cases import collated_cases
 from precedents.data.inputs import Collated, Inputs, leaves, mapped, shapes
 from precedents.data.labels import numbers
 from precedents.errors import InputError
+from precedents.runtime.wording import none_there
 
 
 def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
@@ -25,6 +26,8 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
         return mapped(lambda leaf: leaf[None], inputs), True
     if [shape[1:] for shape in given] == wanted and all(shape[0] for shape in given):
         return inputs, False
+    if [shape[1:] for shape in given] == wanted:
+        raise InputError(f"{none_there('cases')} Pass at least one.")
     one, many = (", ".join(map(str, each)) for each in (wanted, [("m", *shape) for shape in wanted]))
     raise InputError(
         f"The cases have the shape {', '.join(map(str, given))}, but the training instances have {one}. "

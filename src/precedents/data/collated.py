@@ -27,7 +27,7 @@ from precedents.data.streams import Streamed, guarded
 from precedents.errors import InputError
 from precedents.runtime.guards import random_state_kept
 from precedents.runtime.users_code import users
-from precedents.runtime.wording import a_type
+from precedents.runtime.wording import a_type, none_there
 
 FEW = 16  # items that a collate_fn is learned from
 MANY = 8  # items from which on the collate_fn is not asked again what it makes of each alone
@@ -214,4 +214,4 @@ def _refuse_sampler(loader: "DataLoader[Any]", what: str) -> None:
 
 
 def _empty(what: str) -> Any:
-    raise InputError(f"The {what} is empty. Pass at least one labelled instance.")
+    raise InputError(f"{none_there(what)} Pass at least one labelled instance.")

@@ -31,7 +31,7 @@ from precedents.errors import InputError
 from precedents.runtime.door import door
 from precedents.runtime.guards import random_state_kept
 from precedents.runtime.users_code import users
-from precedents.runtime.wording import a_type
+from precedents.runtime.wording import a_type, none_there
 
 __all__ = [
     "Batch",
@@ -305,7 +305,7 @@ def _from_stream(data: Any, labels: Any, what: str, names: Names | None) -> Exam
 
 def _not_empty(count: int, what: str) -> None:
     if count == 0:
-        raise InputError(f"The {what} is empty. Pass at least one labelled instance.")
+        raise InputError(f"{none_there(what)} Pass at least one labelled instance.")
 
 
 def _is_frame(data: Any) -> bool:

@@ -12,12 +12,14 @@ from typing import Any, TypeAlias
 from torch.utils.data import DataLoader, default_collate
 
 from precedents.errors import InputError
+from precedents.runtime.given import whole_number
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
 from precedents.seen import clipped
 
 Id: TypeAlias = str | int
 ADVICE = "Pass one text or whole number for each instance, as list(map(str, ids))"
+SOME = 3  # ids that a message has as examples
 
 
 def shown_id(own: Id) -> str:
@@ -52,6 +54,26 @@ def checked_ids(ids: Any, count: int, what: str) -> list[Id]:
             )
         places[own] = i
     return list(places)
+
+
+def place_of(own: Any, ids: Sequence[Id] | None, count: int, name: str) -> int:
+    """The place of a training instance among so many: a text is its id, and a number always its place.
+
+    `name` is what the argument is called.
+
+    >>> place_of("b", ["a", "b"], 2, "j"), place_of(0, ["a", "b"], 2, "j")
+    (1, 0)
+    """
+    own = own.item() if getattr(own, "ndim", None) == 0 else own  # of an array or a tensor
+    advice = f"Pass the place of a training instance, from 0 to {count - 1}"
+    if not isinstance(own, str) or ids is None:
+        return whole_number(own, name, 0, count - 1, advice)
+    if own not in ids:
+        some = ", ".join(clipped(repr(each)) for each in ids[:SOME])
+        raise InputError(
+            f"No training instance has the id {clipped(own)!r}. Ids are: {some}, ... {advice}, or an id."
+        )
+    return ids.index(own)
 
 
 def ids_among(values: Iterable[Any], unique: bool = True) -> list[Id] | None:

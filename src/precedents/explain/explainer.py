@@ -39,7 +39,7 @@ from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Estimate
 from precedents.runtime.door import door
 from precedents.runtime.given import path, whole_number
-from precedents.runtime.wording import a_type
+from precedents.runtime.wording import a_type, first_of
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
@@ -241,14 +241,19 @@ class Explainer(Jobs):
             return self.relevance.scores(cases)
 
     @door
-    def shares(self, x: Any, index: int, *, labels: Any = None) -> Shares:
+    def shares(self, x: Any, index: int | str, *, labels: Any = None) -> Shares:
         """Why a training instance is relevant to one case: its score, in parts that sum to it exactly.
 
         The parts are those of layers, and within them of tokens, image regions or columns, of the case and of
-        the training instance with this `index`; `labels` is as for `explain`. A metric whose score is no such
-        sum is NotApplicable, with the reason.
+        one training instance. A metric whose score is no such sum is NotApplicable, with the reason.
+
+        x: one case, as for `explain`; `labels` likewise.
+        index: the place of the training instance, or its id if that is a text; a number is always a place.
         """
-        return self._sharing.of(self.subject.cases(x, labels), index)
+        case = self.subject.cases(x, labels)
+        if len(case) > 1:
+            raise InputError(f"There are {len(case)} cases. Pass one: shares({first_of(x)}, index).")
+        return self._sharing.of(case, index)
 
     @property
     def _sharing(self) -> Sharing:

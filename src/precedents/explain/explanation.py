@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from precedents.data.batch import Batch
-from precedents.data.ids import Id, shown_id
+from precedents.data.ids import Id
 from precedents.data.inputs import Inputs, alone, bare, mapped
-from precedents.errors import NotApplicable, PrecedentsError
-from precedents.explain.cautions import ANOTHER, UNRANKED
+from precedents.errors import NotApplicable
+from precedents.explain.cautions import UNRANKED
 from precedents.explain.decomposition import Decomposition
 from precedents.explain.exporting import framed, harmless
 from precedents.explain.naming import Sharing
 from precedents.explain.shares import Shares
+from precedents.explain.strips import KEY, SharesByPlace, demanded, of_read, strips, tag, unasked
 from precedents.metrics.ranking import TopK
 from precedents.runtime.atomic import write
 from precedents.runtime.given import path, whole_number
 from precedents.seen import clipped, told
 from precedents.views.comparison import WIDTH, beginning, line
-from precedents.views.gallery import Strip, document, figure, page
-from precedents.views.instance import Cell, Render, Shown, scores, shown
+from precedents.views.gallery import document, figure, page
+from precedents.views.instance import Render, Shown, is_picture, scores, shown
 from precedents.views.marks import excerpt
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
-
-MARKED = 60  # precedents of all cases up to which words and columns are shown by their shares
-SHOWN = 4  # columns of a table row that are shown by their shares
 
 
 @dataclass(frozen=True)
@@ -149,16 +147,16 @@ class Explanation:
         """What a person sees the case at this place called: its id, or else its number."""
         return f"case {self.number(case) if self.case_ids is None else clipped(str(self.case_ids[case]))}"
 
-    def _seen_name(self, label: int) -> str:
+    def seen_name(self, label: int) -> str:
         """The class's name as a person sees it."""
         return clipped(self.name(label))
 
-    def _label(self, case: int) -> str:
+    def outcome(self, case: int) -> str:
         """What it was predicted to be, and what it is in truth where that is another class."""
         said = int(self.predictions[case])
         true = said if self.truth is None else int(self.truth[case])
-        wrong = f", in truth {self._seen_name(true)}" if true != said else ""
-        return f"{'taken for' if self.given else 'predicted'} {self._seen_name(said)}{wrong}"
+        wrong = f", in truth {self.seen_name(true)}" if true != said else ""
+        return f"{'taken for' if self.given else 'predicted'} {self.seen_name(said)}{wrong}"
 
     def shares(self, case: int = 0, rank: int = 1) -> Shares:
         """Why the precedent of this rank is relevant to this case: its score, in parts that sum to it.
@@ -172,18 +170,8 @@ class Explanation:
         offered = mapped(lambda leaf: leaf[i], self.precedents_inputs)
         one = Batch(alone(self.cases, i), self.predictions[i : i + 1], [i])
         other = Batch(alone(offered, rank - 1), self.labels[i, rank - 1 : rank], [precedent.index])
-        called = self.called(i), f"{_tag(precedent)} {self._seen_name(precedent.label)}"
+        called = self.called(i), f"{tag(precedent)} {self.seen_name(precedent.label)}"
         return self.sharing.between(one, other, (self.seen(i), self.seen(i, rank)), called, precedent.id)
-
-    def _divided(self, case: int, rank: int) -> Shares | None:
-        """The shares of two texts or table rows; none of pictures, and where a metric has no parts."""
-        read = self.sharing is not None and self.sharing.applies and isinstance(self.seen(case), (str, Mapping))
-        if not read or self.render is None or len(self) * self.top.indices.shape[1] > MARKED:
-            return None
-        try:
-            return self.shares(case, rank)
-        except PrecedentsError:
-            return None
 
     def __str__(self) -> str:
         curvature = [] if self.curvature is None else [f"Curvature: {self.curvature}."]
@@ -194,15 +182,15 @@ class Explanation:
         named = len(self) > 1 or self.numbers or self.case_ids is not None
         which = f"{self.called(case)}: " if named else ""
         found = self.precedents(case)
-        places = max(len(_tag(p)) for p in found)
-        names = max(len(self._seen_name(p.label)) for p in found)
+        places = max(len(tag(p)) for p in found)
+        names = max(len(self.seen_name(p.label)) for p in found)
         asked = None if self.render is None else self.seen(case)  # what has no names cannot be read
         about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
-        lines = [f"{which}{self._label(case)}{about}, because of"]
+        lines = [f"{which}{self.outcome(case)}{about}, because of"]
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             above = "" if UNRANKED in p.cautions else f"above {self._above(p.percentile)}%"
             cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
-            shown = [f"{_tag(p):<{places}}", f"{self._seen_name(p.label):<{names}}", score, above, cautions]
+            shown = [f"{tag(p):<{places}}", f"{self.seen_name(p.label):<{names}}", score, above, cautions]
             lines.append("".join(f"  {part}" for part in shown if part))
             said = None if asked is None else self._line(case, p.rank, asked)
             lines += [] if said is None else [" " * (places + 4) + said]
@@ -213,7 +201,7 @@ class Explanation:
         """What is printed of a precedent: of a long text, what matters to the score."""
         shown = self.seen(case, rank)
         long = isinstance(shown, str) and len(shown) > WIDTH
-        found = self._divided(case, rank) if long else None
+        found = of_read(self, case, rank) if long else None
         if isinstance(shown, str) and found is not None and found.words is not None:
             return excerpt(found.words[1].marked(shown), WIDTH)
         return line(shown, asked, self.spread)
@@ -291,43 +279,37 @@ class Explanation:
             write(path(file, "file"), text)
         return text
 
-    def plot(self) -> "Figure":
-        """The cases and their precedents side by side, as a matplotlib figure."""
-        return figure(self._strips(), self._heading())
+    def plot(self, shares: bool = False) -> "Figure":
+        """The cases and their precedents side by side, as a matplotlib figure.
 
-    def to_html(self) -> str:
-        """A page by itself, to be passed on: for light and dark, for screens and phones."""
-        return document(self._repr_html_(), f"Precedents by {self.metric}")
+        With `shares`, what each score is a sum of: heat maps on both pictures, of the layer with the largest
+        share; the words or the columns with the largest shares. A metric without parts is NotApplicable.
+        """
+        found = demanded(self) if shares else {}
+        return figure(strips(self, found), self._heading(shares))
+
+    def to_html(self, shares: bool = False) -> str:
+        """A page by itself, to be passed on: for light and dark, for screens and phones.
+
+        Words and columns of up to 60 precedents are shown by their shares of the score; with `shares` those of
+        all, and pictures under heat maps, as `plot` has them.
+        """
+        fragment = self._page(demanded(self), shares) if shares else self._repr_html_()
+        return document(fragment, f"Precedents by {self.metric}")
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        return page(self._strips(), self._heading())
+        return self._page(unasked(self))
 
-    def _heading(self) -> str:
+    def _page(self, found: SharesByPlace, shares: bool = False) -> str:
+        return page(strips(self, found), self._heading(shares))
+
+    def _heading(self, shares: bool = False) -> str:
+        key = [KEY] if shares and is_picture(self.seen(0)) else []
         curvature = "" if self.curvature is None else f" ({self.curvature})"
         of_cases = [f"{self.called(i)}: {said}" for i in range(len(self)) for said in self._remarks(i)]
-        return "\n".join(map(told, [f"precedents by {self.metric}{curvature}", *self.warnings, *of_cases]))
-
-    def _strips(self) -> list[Strip]:
-        return [self._strip(case) for case in range(len(self))]
-
-    def _strip(self, case: int) -> Strip:
-        cells = []
-        found = self.precedents(case)
-        for p, score in zip(found, scores([p.score for p in found]), strict=True):
-            marked = [caution for caution in p.cautions if caution != ANOTHER]  # which the sheet marks itself
-            title = "\n".join([f"{_tag(p)} {self._seen_name(p.label)}", score, *marked])
-            shares = self._divided(case, p.rank)
-            words = None if shares is None or shares.words is None else shares.words[1]
-            columns = {} if shares is None else dict(shares.largest_columns(SHOWN))
-            cells.append(Cell(title, self.seen(case, p.rank), p.agrees, words, columns))
-        asked = Cell(f"{self.called(case)}\n{self._label(case)}", self.seen(case))
-        return Strip(asked, cells, self.spread)
-
-
-def _tag(precedent: Precedent) -> str:
-    """What a person sees a precedent called: its id, or else its place in the training set."""
-    return f"#{precedent.index}" if precedent.id is None else shown_id(precedent.id)
+        first = f"precedents by {self.metric}{curvature}"
+        return "\n".join(map(told, [first, *key, *self.warnings, *of_cases]))
 
 
 def _values(precedent: Precedent) -> dict[str, Any]:

@@ -1,26 +1,30 @@
 """What shares are called: the words of texts, the columns of tables, as their owner knows them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from precedents.adapters._collated import ItemView
 from precedents.adapters._subject import Subject
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
-from precedents.data.ids import Id, shown_id
-from precedents.errors import InputError, NotApplicable
+from precedents.data.ids import Id, place_of, shown_id
+from precedents.data.inputs import leaves
+from precedents.errors import NotApplicable
 from precedents.explain.shares import LayerShares, Shares
 from precedents.explain.sharing import divided, divisible
 from precedents.metrics.metric import Metric
-from precedents.runtime.given import whole_number
+from precedents.runtime.sparse import SparseRows
 from precedents.seen import clipped
 from precedents.views.heat import Both
-from precedents.views.instance import Shown, shown
+from precedents.views.instance import Shown, is_picture, shown, unit
 from precedents.views.marks import WordShares
 from precedents.views.render import Texts
+
+SAME = 1e-6  # how far a picture may be from the numbers that it is made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +44,11 @@ class Sharing:
             return False
         return True
 
-    def of(self, cases: Examples, index: int) -> Shares:
-        """The score of the one case and the training instance with this index."""
+    def of(self, cases: Examples, index: int | str) -> Shares:
+        """The score of the one case and the training instance with this place, or this id."""
         divisible(self.metric)
         subject, train = self.subject, self.subject.train
-        if len(cases) != 1:
-            raise InputError(
-                f"There are {len(cases)} cases. Shares are of one case and one precedent: pass one case."
-            )
-        if whole_number(index, "index", 0) >= len(train):
-            raise InputError(f"index is {index}, but there are {len(train)} training instances, from 0 on.")
+        index = place_of(index, train.ids, len(train), "index")
         train.unchanged()
         seen = tuple(shown(each.seen([i])[0], subject.render) for each, i in ((cases, 0), (train, index)))
         one, other = cases.take([0]), train.take([index])
@@ -73,10 +72,11 @@ class Sharing:
         """The score of one case and one training instance in parts; `seen` is what a person sees of both."""
         divisible(self.metric)
         found = divided(self.metric, self.subject, case, train)
-        words = self._words(found.layers, seen)
-        columns = {} if words is not None else self._columns(found.layers, seen[1])
+        layers = tuple(_laid_out(each, (case, train), seen) for each in found.layers)
+        words = self._words(layers, seen)
+        columns = {} if words is not None else self._columns(layers, seen[1])
         place = train.indices[0]
-        return Shares(self.name, found.score, place, found.layers, *seen, titles, words, columns, own)
+        return Shares(self.name, found.score, place, layers, *seen, titles, words, columns, own)
 
     def _words(self, layers: Sequence[LayerShares], seen: tuple[Shown, Shown]) -> Both:
         """Of texts: by the tokens of the first embedding, or by the features that words became."""
@@ -130,6 +130,25 @@ class Sharing:
             every = list(map(str, seen))
             return every.__getitem__
         return lambda place: f"x{place}"
+
+
+def _laid_out(layer: LayerShares, pair: tuple[Batch, Batch], seen: tuple[Shown, Shown]) -> LayerShares:
+    """The columns of flat rows in the shape of the pictures that are seen, if these are the rows' numbers."""
+    columns = layer.columns
+    if columns is None or columns.ndim != 1 or not layer.of_input or not all(map(_is_row, pair, seen)):
+        return layer
+    picture = seen[0]
+    assert is_picture(picture)
+    return replace(layer, columns=columns.reshape(picture.shape))
+
+
+def _is_row(batch: Batch, seen: Shown) -> bool:
+    """Whether what is seen is a grey picture of the numbers that the model is fed, in their order."""
+    [first, *others] = leaves(batch.inputs)
+    if others or isinstance(first, SparseRows) or not is_picture(seen) or seen.ndim != 2:
+        return False
+    row = unit(first[0].flatten())
+    return row.numel() == seen.size and bool((row.cpu() - torch.as_tensor(seen).flatten()).abs().max() <= SAME)
 
 
 def _of_column(feature: str, columns: Sequence[str]) -> str:

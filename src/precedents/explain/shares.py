@@ -8,8 +8,9 @@ from torch import Tensor
 
 from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
-from precedents.views.heat import HeatMap, share_figure, share_page
-from precedents.views.instance import Cell, Shown
+from precedents.seen import clipped
+from precedents.views.heat import HeatMap, both_under, share_figure, share_page
+from precedents.views.instance import Cell, Shown, is_picture
 from precedents.views.marks import WordShares, joined
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST = 8  # layers, words or columns that are printed
 PICTURES = 4  # layers that are drawn on both pictures
+SHOWN = 4  # columns of a table row that are shown beside others
+LAYER = 20  # letters of a layer below a picture
 UsedRows = tuple[tuple[int, ...], tuple[int, ...]]  # of the case and of the precedent
 
 
@@ -120,6 +123,31 @@ class Shares:
             for s, found in drawn
             if any(s is other for other, _ in kept)
         ]
+
+    @property
+    def heat_map(self) -> HeatMap | None:
+        """That of the layer with the largest share, of those that can be drawn on both pictures."""
+        pictured = is_picture(self.case) and is_picture(self.precedent)
+        return max(self.heat_maps, key=lambda each: abs(each.share), default=None) if pictured else None
+
+    @property
+    def visible(self) -> bool:
+        """Whether something of it is seen in the instances: a heat map, words or columns."""
+        columns = bool(self.columns) and isinstance(self.precedent, Mapping)
+        return self.heat_map is not None or self.words is not None or columns
+
+    def cell(self, title: str, agrees: bool | None = None) -> Cell:
+        """The precedent with its shares, to stand beside others under this title.
+
+        A picture has that of the case below it, both under the heat map of the layer that the title then names;
+        a text has its words, and a row its columns.
+        """
+        heat = self.heat_map
+        if heat is not None and is_picture(self.case) and is_picture(self.precedent):
+            named = f"{title}\n{clipped(heat.title, LAYER)} {heat.share:+.3f}"
+            return Cell(named, both_under(self.case, self.precedent, heat), agrees)
+        words = None if self.words is None else self.words[1]
+        return Cell(title, self.precedent, agrees, words, dict(self.largest_columns(SHOWN)))
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas frame, one row per part: `of` a layer, a position of the case or of the precedent, a column.

@@ -23,3 +23,17 @@ def readable(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} GiB"
+
+
+def none_there(what: str) -> str:
+    """That a set has no instances; what it is called may be a plural.
+
+    >>> none_there("training set"), none_there("new rows")
+    ('The training set is empty.', 'There are no new rows.')
+    """
+    return f"There are no {what}." if what.endswith("s") else f"The {what} is empty."
+
+
+def first_of(x: object) -> str:
+    """What to type for the first of several cases: of a frame, the row with its columns."""
+    return "X.iloc[[0]]" if hasattr(x, "iloc") else "x[0]"

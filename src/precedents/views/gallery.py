@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precedents.seen import visible
+from precedents.seen import clipped, visible
 from precedents.views import comparison
 from precedents.views.comparison import Column, compared, parts, sides
 from precedents.views.drawing import new_figure
-from precedents.views.instance import Cell, Shown, as_png, lines, shrunk
-from precedents.views.marks import as_html
+from precedents.views.instance import Cell, Shown, as_png, is_picture, lines, shrunk, written
+from precedents.views.marks import WordShares, around, as_html, graded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ROWS = 8  # columns of a table row in a figure
+WORDS = 3  # of a text by their shares, in a figure
+HIGHEST = 2.5  # times its width that a picture is high in a figure
+NAME = 24  # letters of a word or a column with its share
 SMALL, LARGE = 72, 160  # pixels that a picture of a page may have on its longer side, beside others and alone
 LONG = 320  # letters of a text that a page shows at once
 FEW = 24  # columns of a table row that a page shows at once
@@ -105,14 +108,16 @@ class TiledExample:
     case: Tile
     right: bool  # whether the prediction is
     strips: Mapping[str, Sequence[Tile]]  # by metric
+    shares: Mapping[str, Sequence[Tile]] = field(default_factory=dict)  # by metric: the same, with their shares
 
 
 def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
     """The strips as a matplotlib figure, one row per case; no global state of matplotlib is touched."""
     columns = 1 + max(len(strip.precedents) for strip in strips)
     wide = max(_width(cell, strip) for strip in strips for cell in strip.cells)
-    drawn = new_figure(figsize=(wide * columns, 1.7 * len(strips) + 0.4), layout="constrained")
-    axes = drawn.subplots(len(strips), columns, squeeze=False)
+    heights = [_height(strip) for strip in strips]
+    drawn = new_figure(figsize=(wide * columns, sum(heights) + 0.4), layout="constrained")
+    axes = drawn.subplots(len(strips), columns, squeeze=False, height_ratios=heights)
     for row, strip in zip(axes, strips, strict=True):
         for place, cell in zip(row, strip.cells, strict=False):
             _draw(place, cell, strip)
@@ -126,8 +131,15 @@ def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
 def _width(cell: Cell, strip: Strip) -> float:
     """Inches that the cell needs: a table row as many as its longest line."""
     if isinstance(cell.shown, Mapping):
-        return max(2.2, 0.25 + 0.055 * max(map(len, strip.lines(cell, ROWS)), default=0))
+        every = [*strip.lines(cell, ROWS), *_by_share(cell)]
+        return max(2.2, 0.25 + 0.055 * max(map(len, every), default=0))
     return 2.2 if isinstance(cell.shown, str) else 1.25
+
+
+def _height(strip: Strip) -> float:
+    """Inches that the strip needs: pictures that are higher than wide more than others."""
+    ratios = [each.shown.shape[0] / each.shown.shape[1] for each in strip.cells if is_picture(each.shown)]
+    return 0.45 + 1.25 * min(max([1.0, *ratios]), HIGHEST)
 
 
 def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
@@ -139,15 +151,23 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
     for spine in axes.spines.values():
         spine.set_color(colour)
         spine.set_linewidth(2.0 if cell.agrees is not True else 1.0)
-    if not isinstance(cell.shown, (str, Mapping)):
+    if is_picture(cell.shown):
         axes.imshow(cell.shown, cmap="gray_r", vmin=0, vmax=1)
         return
     if isinstance(cell.shown, str):
-        text, size, family = fill(visible(cell.shown), 26, max_lines=7, placeholder=" ..."), 7, "sans-serif"
+        beginning = fill(visible(cell.shown), 26, max_lines=7, placeholder=" ...")
+        text, size, family = "\n".join([beginning, *_by_share(cell)]), 7, "sans-serif"
     else:
-        text, size, family = visible("\n".join(strip.lines(cell, ROWS))), 6, "monospace"
+        text, size, family = "\n".join([*strip.lines(cell, ROWS), *_by_share(cell)]), 6, "monospace"
     place: dict[str, Any] = {"va": "top", "transform": axes.transAxes, "in_layout": False}
-    axes.text(0.04, 0.96, text, fontsize=size, family=family, parse_math=False, **place)
+    axes.text(0.04, 0.96, visible(text), fontsize=size, family=family, parse_math=False, **place)
+
+
+def _by_share(cell: Cell) -> list[str]:
+    """The columns of a row, or the words of a text, with the largest shares of the score, if they are known."""
+    words = [] if cell.words is None else cell.words.largest(WORDS)
+    named = words if isinstance(cell.shown, str) else list(cell.columns.items())
+    return ["by share", *(f" {clipped(name, NAME)} {share:+.3f}" for name, share in named)] if named else []
 
 
 def page(strips: Sequence[Strip], heading: str = "") -> str:
@@ -179,8 +199,7 @@ def _cell(cell: Cell, strip: Strip) -> str:
         other = strip.case.shown if cell.agrees is not None else None
         body = f"<p style='margin:0 0 .4em'>{_text(cell, cell.shown, other)}</p>"
     elif isinstance(cell.shown, Mapping):
-        shares = ["by share", *(f" {name} {share:+.3f}" for name, share in cell.columns.items())]
-        text = visible("\n".join(strip.lines(cell, most=12) + shares * bool(cell.columns)))
+        text = visible("\n".join([*strip.lines(cell, most=12), *_by_share(cell)]))
         body = f"<pre style='text-align:left;margin:0 0 .4em;white-space:pre-wrap'>{escape(text)}</pre>"
     else:
         body = (
@@ -224,6 +243,14 @@ class Album:
             return self.tile(cell)
         return Tile(cell.title, cell.agrees, self.picture(cell.shown, LARGE))
 
+    def divided(self, cell: Cell) -> Tile:
+        """An instance with the shares of its score as a tile; a picture has that of the case below it."""
+        if isinstance(cell.shown, str):
+            return _of_shares(cell, cell.shown, cell.words or WordShares((), ordered=False))
+        if isinstance(cell.shown, Mapping):
+            return _of_columns(cell, cell.shown)
+        return Tile(cell.title, cell.agrees, self.picture(cell.shown, 2 * LARGE))
+
     def tile(self, cell: Cell, beside: Shown | None = None, spread: Mapping[str, float] | None = None) -> Tile:
         """An instance as a tile; beside a case, with the columns that are near and far, or with shared words.
 
@@ -234,6 +261,19 @@ class Album:
         if isinstance(cell.shown, Mapping):
             return _of_row(cell, cell.shown, beside, spread or {})
         return Tile(cell.title, cell.agrees, self.picture(cell.shown))
+
+
+def _of_shares(cell: Cell, text: str, words: WordShares) -> Tile:
+    """The part of a text with the largest shares, its words marked by them."""
+    kinds = graded(around(words.marked(text), LONG))
+    return Tile(cell.title, cell.agrees, text=kinds)
+
+
+def _of_columns(cell: Cell, row: Mapping[str, Any]) -> Tile:
+    """The columns with the largest shares, each with its value."""
+    every = {str(name): written(value, ".4g") for name, value in row.items()}
+    found = (Column(name, every.get(name, ""), said=f"{share:+.3f}") for name, share in cell.columns.items())
+    return Tile(cell.title, cell.agrees, values=tuple(found))
 
 
 def _of_text(cell: Cell, text: str, beside: Shown | None) -> Tile:

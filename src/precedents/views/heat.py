@@ -10,7 +10,7 @@ import numpy as np
 from precedents.seen import clipped, visible
 from precedents.views.drawing import new_figure
 from precedents.views.gallery import AGREES, DISAGREES
-from precedents.views.instance import Cell, as_png
+from precedents.views.instance import Cell, as_png, is_picture
 from precedents.views.instance import lines as row_lines
 from precedents.views.marks import WordShares, as_html
 
@@ -73,8 +73,19 @@ def _under(picture: PixelArray, heat: PixelArray, of: HeatMap) -> PixelArray:
     return blended(enlarged(picture, max(heat.shape)), heat, of.largest)
 
 
-def _is_picture(cell: Cell) -> bool:
-    return not isinstance(cell.shown, (str, Mapping))
+def both_under(case: PixelArray, precedent: PixelArray, of: HeatMap) -> PixelArray:
+    """One picture: the precedent and below it the case, each under its part of the heat map."""
+    pictures = _under(precedent, of.precedent, of), _under(case, of.case, of)
+    wide = max(each.shape[1] for each in pictures)
+    line = np.ones((max(1, pictures[0].shape[0] // 16), wide, 3))
+    top, bottom = (_widened(each, wide) for each in pictures)
+    return np.concatenate([top, line, bottom])
+
+
+def _widened(picture: PixelArray, wide: int) -> PixelArray:
+    """The picture in the middle of a white one of this width."""
+    left = (wide - picture.shape[1]) // 2
+    return np.pad(picture, ((0, 0), (left, wide - picture.shape[1] - left), (0, 0)), constant_values=1.0)
 
 
 def kept(bars: Mapping[str, float]) -> dict[str, float]:
@@ -99,7 +110,7 @@ def share_figure(
         drawn_bars += [(f"words: {c.title}", dict(w.largest(BARS))) for c, w in zip(cells, words, strict=True)]
     elif columns:
         drawn_bars.append(("columns", dict(columns)))
-    pictured = maps if all(map(_is_picture, cells)) else ()
+    pictured = maps if all(is_picture(cell.shown) for cell in cells) else ()
     down = 2 if pictured else 1
     height = max(1.9 * down, 0.6 + 0.19 * max(len(each) for _, each in drawn_bars))
     drawn = new_figure(figsize=(1.7 * len(pictured) + 3.2 * len(drawn_bars), height), layout="constrained")

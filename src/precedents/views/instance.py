@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from io import BytesIO
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, Union, get_args
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class Cell:
     agrees: bool | None = None  # whether its class is the predicted one; None for a case
     words: WordShares | None = None  # of a text, with their shares of the score, if these are known
     columns: Mapping[str, float] = field(default_factory=dict)  # of a table row, by their shares of the score
+
+
+def is_picture(shown: Shown) -> "TypeGuard[np.ndarray[Any, Any]]":
+    """Whether a person sees a picture."""
+    return not isinstance(shown, (str, Mapping))
 
 
 def shown(instance: "Inputs", render: Render | None = None) -> Shown:

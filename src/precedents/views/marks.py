@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from math import ceil
 from typing import TypeAlias
 
 from precedents.seen import clipped, visible
@@ -76,6 +77,44 @@ def excerpt(marked: Marked, width: int) -> str:
     begin = 0 if start == 0 else text.find(" ", start, stop) + 1 or start
     end = stop if stop == len(text) else max(text.rfind(" ", begin, stop), begin + 1)
     return clipped(("... " if begin else "") + text[begin:end] + (" ..." if end < len(text) else ""), width + 2)
+
+
+def around(marked: Marked, width: int) -> Marked:
+    """The pieces of a text with the largest shares, no longer than this; what is cut away are dots.
+
+    >>> around((('a sea ', 0.0), ('of', 0.5), (' trees', 0.0)), 40)
+    (('a sea ', 0.0), ('of', 0.5), (' trees', 0.0))
+    """
+    text = "".join(piece for piece, _ in marked)
+    if len(text) <= width:
+        return marked
+    start = _best(marked, width)
+    begin = 0 if start == 0 else text.find(" ", start, start + width) + 1 or start
+    stop = min(len(text), begin + width)
+    end = stop if stop == len(text) else max(text.rfind(" ", begin, stop), begin + 1)
+    kept, at = list[tuple[str, float]](), 0
+    for piece, share in marked:
+        inside = piece[max(0, begin - at) : max(0, end - at)]
+        kept += [(inside, share)] if inside else []
+        at += len(piece)
+    first, last = [("... ", 0.0)] * (begin > 0), [(" ...", 0.0)] * (end < len(text))
+    return (*first, *kept, *last)
+
+
+def graded(marked: Marked) -> tuple[tuple[str, str], ...]:
+    """The pieces, each of a kind: "for" or "against" with a grade from 1 to 3, or none.
+
+    >>> graded((('sea', 0.9), (' ', 0.0), ('tree', -0.3)))
+    (('sea', 'for3'), (' ', ''), ('tree', 'against1'))
+    """
+    largest = max((abs(share) for _, share in marked), default=0.0)
+    return tuple(
+        (piece, _kind(share, strength(share, largest)) if piece.strip() else "") for piece, share in marked
+    )
+
+
+def _kind(share: float, strong: float) -> str:
+    return f"{'for' if share > 0 else 'against'}{max(1, ceil(3 * strong - 1e-9))}" if strong else ""
 
 
 def _best(marked: Marked, width: int) -> int:

@@ -67,6 +67,7 @@ class Example:
     case: Cell
     right: bool  # whether the prediction is
     strips: Mapping[str, Sequence[Cell]]  # by metric
+    shares: Mapping[str, Sequence[Cell]] = field(default_factory=dict)  # by metric: the same, with their shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +243,8 @@ def _example(example: Example, album: Album, spread: Mapping[str, float]) -> Til
     strips = {
         metric: [album.tile(cell, beside, spread) for cell in strip] for metric, strip in example.strips.items()
     }
-    return TiledExample(case, example.right, strips)
+    shares = {metric: [album.divided(cell) for cell in strip] for metric, strip in example.shares.items()}
+    return TiledExample(case, example.right, strips, shares)
 
 
 def _plans(report: Report, columns: Sequence[_Scale]) -> dict[str, tuple[Callable[..., "Figure"], str]]:

@@ -44,3 +44,21 @@ def test_places_that_are_not_there_are_refused(j, digits) -> None:
 def test_a_place_may_be_a_scalar_of_an_array(scalar, digits) -> None:
     explainer = digits.explainer()
     assert explainer.answers(scalar, digits.test[0][:5]).indices == [4]
+
+
+def test_an_id_of_text_names_the_instance_and_a_number_is_always_a_place(digits) -> None:
+    explainer, x = digits.explainer(ids=[f"scan {i}" for i in range(600)]), digits.test[0][:20]
+    assert explainer.answers(["scan 7", 3], x).indices == [7, 3]
+    assert explainer.answers("scan 7", x).rows() == explainer.answers(7, x).rows()
+    numbered = digits.explainer(ids=list(range(600, 1200)))
+    assert numbered.answers(7, x).indices == [7]
+
+
+def test_an_unknown_id_is_one_clear_line(digits) -> None:
+    explainer = digits.explainer(ids=[f"scan {i}" for i in range(600)])
+    with pytest.raises(pr.InputError) as refused:
+        explainer.answers("scan 700", digits.test[0][:2])
+    assert str(refused.value) == (
+        "No training instance has the id 'scan 700'. Ids are: 'scan 0', 'scan 1', 'scan 2', ... Pass the place "
+        "of a training instance, from 0 to 599, or an id."
+    )

@@ -49,6 +49,8 @@ def test_a_small_training_set_is_compared_whole() -> None:
     x, y = torch.eye(3), torch.tensor([0, 1, 0])
     explainer = pr.Explainer(torch.nn.Linear(3, 2), (x, y))
     assert pr.compare(explainer, explainer, x).k == 3
+    with pytest.raises(pr.InputError, match="Ask for k from 1 to 3"):
+        pr.compare(explainer, explainer, x, k=4)
 
 
 def test_the_same_set_in_another_order_is_refused(digits) -> None:
@@ -56,3 +58,52 @@ def test_the_same_set_in_another_order_is_refused(digits) -> None:
     turned = pr.Explainer(digits.model, (x.flip(0), y.flip(0)))
     with pytest.raises(pr.InputError, match="the same instances in another order, the first at 0"):
         pr.compare(digits.explainer(), turned, digits.test[0][:2])
+
+
+def fruit() -> tuple[pr.Explainer, torch.Tensor]:
+    """An explainer of two classes without names, and three cases of which the first two are of class 0."""
+    x, y = torch.eye(3), torch.tensor([0, 0, 1])
+    model = torch.nn.Linear(3, 2, bias=False)
+    model.weight.data.copy_(torch.tensor([[2.0, 2.0, -2.0], [-2.0, -2.0, 2.0]]))
+    return pr.Explainer(model, (x, y)), x
+
+
+def test_where_one_has_no_names_classes_go_by_their_numbers() -> None:
+    plain, x = fruit()
+    named = pr.Explainer(plain.subject.classifier, plain.subject.train, classes=["apple", "pear"])
+    for pair in ((plain, named), (named, plain)):
+        found = pr.compare(*pair, x)
+        assert not found.changed.any()
+        assert found.to_frame()["one_prediction"].tolist() == ["apple", "apple", "pear"]
+        assert "apple by both" in str(found)
+
+
+def test_the_same_names_in_another_order_are_the_same_classes() -> None:
+    plain, x = fruit()
+    train = plain.subject.train
+    named = pr.Explainer(plain.subject.classifier, train, classes=["apple", "pear"])
+    turned = torch.nn.Linear(3, 2, bias=False)
+    turned.weight.data.copy_(plain.subject.classifier.module.weight.flip(0))
+    other = pr.Explainer(turned, (x, torch.tensor([1, 1, 0])), classes=["pear", "apple"])
+    assert not pr.compare(named, other, x).changed.any()
+
+
+def test_names_that_differ_are_refused_with_what_to_type() -> None:
+    plain, x = fruit()
+    one, other = (
+        pr.Explainer(plain.subject.classifier, plain.subject.train, classes=names)
+        for names in (["apple", "pear"], ["Apple", "pear"])
+    )
+    with pytest.raises(
+        pr.InputError, match=r"alone has apple, the second alone Apple\. Name them alike.*classes="
+    ):
+        pr.compare(one, other, x)
+
+
+def test_the_frame_has_the_ids_of_the_first_precedents_where_they_are_known(digits) -> None:
+    named, x = digits.explainer("cos_x", ids=[f"scan {i}" for i in range(600)]), digits.test[0][:5]
+    frame = pr.compare(digits.explainer(), named, x).to_frame()
+    for side in ("one", "other"):
+        assert frame[f"{side}_first_id"].tolist() == [f"scan {i}" for i in frame[f"{side}_first"]]
+    unnamed = pr.compare(digits.explainer(), digits.explainer("cos_x"), x).to_frame()
+    assert unnamed["one_first_id"].tolist() == [None] * 5

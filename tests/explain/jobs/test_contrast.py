@@ -1,7 +1,10 @@
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 import precedents as pr
 
@@ -53,13 +56,46 @@ def test_it_says_in_which_columns_the_sides_differ() -> None:
     ("arguments", "said"),
     [
         ((1, 1), "Both classes are 1"),
-        ((1, 12), "labels run from 0 to 9"),
-        ((1, "cat"), "cat"),
+        ((1, 12), "There is no class 12. Pass a number from 0 to 9"),
+        ((1, "cat"), "There is no class 'cat'. Pass a number from 0 to 9"),
+        ((1, 2.5), "There is no class 2.5"),
     ],
 )
 def test_classes_that_cannot_be_are_refused(arguments, said, digits) -> None:
     with pytest.raises(pr.InputError, match=said):
         digits.explainer().contrast(digits.test[0][0], *arguments)
+
+
+def animals() -> tuple[pr.Explainer, pd.DataFrame]:
+    """A model of scikit-learn whose classes have names, and its rows."""
+    frame = pd.DataFrame({"size": [1.0, 2, 8, 9] * 3, "age": [3.0, 1, 2, 4] * 3})
+    labels = ["cat", "cat", "cow", "cow"] * 3
+    return pr.Explainer(LogisticRegression().fit(frame, labels), (frame, labels)), frame
+
+
+def test_classes_of_scikit_learn_go_by_name_and_by_number() -> None:
+    explainer, frame = animals()
+    found = [explainer.contrast(frame.iloc[[0]], *sides) for sides in (("cat", "cow"), (0, 1), ("cat", 1))]
+    assert [each.sides for each in found] == [(0, 1)] * 3
+    for wrong in ("dog", 2, -1, True):
+        with pytest.raises(pr.InputError, match=rf"No class is named '{wrong}'.* Known: cat, cow"):
+            explainer.contrast(frame.iloc[[0]], "cat", wrong)
+
+
+def test_labels_that_are_numbers_of_their_own_are_meant() -> None:
+    x, y = np.eye(4), [3, 7, 3, 7]
+    explainer = pr.Explainer(LogisticRegression().fit(x, y), (x, y))
+    assert explainer.contrast(x[0], 3, np.int64(7)).sides == (0, 1)
+    with pytest.raises(pr.InputError, match="Known: 3, 7"):
+        explainer.contrast(x[0], 0, 1)
+
+
+def test_several_rows_of_a_frame_are_refused_with_what_frames_take() -> None:
+    explainer, frame = animals()
+    for asked in (lambda: explainer.contrast(frame[:2], 0, 1), lambda: explainer.shares(frame[:2], 0)):
+        with pytest.raises(pr.InputError, match=r"There are 2 cases\. Pass one: \w+\(X\.iloc\[\[0\]\],"):
+            asked()
+    assert explainer.contrast(frame.iloc[[0]], 0, 1)
 
 
 def test_several_cases_are_refused(digits) -> None:

@@ -40,6 +40,23 @@ def test_any_names_make_groups_and_none_is_left_out(digits) -> None:
         found["c"]
 
 
+def test_a_labelled_set_may_be_grouped_by_predictions_and_by_names(digits) -> None:
+    explainer, (x, y) = digits.explainer(), digits.test
+    names = [str(i % 3) for i in range(len(x))]
+    for by in ("prediction", names):
+        assert explainer.groups((x, y), by).rows() == explainer.groups(x, by).rows()
+
+
+def test_what_is_neither_cases_nor_a_labelled_set_is_refused_as_cases(digits) -> None:
+    with pytest.raises(pr.InputError, match="The cases have the shape"):
+        digits.explainer().groups(digits.test[0][:, :, :3])
+
+
+def test_how_to_group_is_looked_at_before_anything_else(digits) -> None:
+    with pytest.raises(pr.InputError, match="by is 'clas'"):
+        digits.explainer().groups(None, "clas", k=0)
+
+
 def test_no_errors_are_no_groups(digits) -> None:
     x = digits.test[0][:5]
     right = digits.model(x).argmax(dim=1)

@@ -87,3 +87,55 @@ def test_the_model_comes_back_as_it_was(digits) -> None:
     digits.explainer().near_duplicates()
     assert all(torch.equal(value, before[name]) for name, value in digits.model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def jobs(explainer, cases, labelled) -> dict[str, object]:
+    """Every job that takes cases or a labelled set, by its name."""
+    return {
+        "explain": lambda: explainer.explain(cases),
+        "scores": lambda: explainer.scores(cases),
+        "shares": lambda: explainer.shares(cases, 0),
+        "contrast": lambda: explainer.contrast(cases, 0, 1),
+        "answers": lambda: explainer.answers(0, cases),
+        "groups": lambda: explainer.groups(cases),
+        "groups by error": lambda: explainer.groups(labelled, "error"),
+        "compare": lambda: pr.compare(explainer, explainer, cases),
+        "suspects": lambda: explainer.suspects(cases=labelled),
+        "near_duplicates": lambda: explainer.near_duplicates(labelled),
+    }
+
+
+@pytest.mark.parametrize("kind", ["tensor", "list", "frame", "column"])
+def test_no_cases_are_one_clear_line_from_every_job(kind, model, train) -> None:
+    explainer = of_frame()[0] if kind in ("frame", "column") else pr.Explainer(model, train)
+    frame = explainer.subject.train.originals.data if kind in ("frame", "column") else None
+    nothing = {"tensor": train[0][:0], "list": []} if frame is None else {"frame": frame[:0], "column": []}
+    cases = nothing[kind]
+    labels = train[1][:0] if frame is None else []
+    for name, job in jobs(explainer, cases, (frame[:0] if kind == "column" else cases, labels)).items():
+        with pytest.raises(pr.InputError) as refused:
+            job()
+        said = str(refused.value)
+        assert said.startswith(("There are no cases. Pass at least one", "The test set is empty. Pass")), name
+        assert "\n" not in said
+
+
+def test_a_k_that_there_is_not_is_refused_alike_by_every_job(digits) -> None:
+    explainer, x, small = digits.explainer(), digits.test[0][:4], torch.eye(3)
+    asked = {
+        "explain": lambda k: explainer.explain(x, k),
+        "answers": lambda k: explainer.answers(0, x, k),
+        "groups": lambda k: explainer.groups(x, k=k),
+        "groups of none": lambda k: explainer.groups(x, [None] * 4, k),
+        "compare": lambda k: pr.compare(explainer, explainer, x, k),
+        "suspects": lambda k: explainer.suspects(k),
+    }
+    for job in asked.values():
+        for k in (0, 601, 2.5, "3"):
+            with pytest.raises(
+                pr.InputError, match=r"there are 600 training instances\. Ask for k from 1 to 600"
+            ):
+                job(k)
+    few = pr.Explainer(torch.nn.Linear(3, 2), (small, torch.tensor([0, 1, 0])))
+    assert (len(few.suspects()), pr.compare(few, few, small).k) == (3, 3)
+    assert len(few.contrast(small[0], 0, 1)) == 3  # all of both classes, which have fewer than five

@@ -34,6 +34,12 @@ def test_what_is_the_same_for_all_says_what_to_use(metric, instead, model, train
     assert found.to_dict()["notes"]
     assert not pr.Explainer(model, train, instead).self_relevance().notes
     assert found.order == [int(i) for i in found.lengths.argsort(descending=True, stable=True)]
+    first = found.order[0]
+    assert f"longest first\n  #{first}" in str(found)
+    assert float(str(found).splitlines()[1].split("length ")[1]) == pytest.approx(
+        float(found.lengths[first]), rel=1e-2
+    )
+    assert "length" in found.plot().axes[0].get_title()
 
 
 def test_no_matrix_of_all_pairs_is_formed(train) -> None:

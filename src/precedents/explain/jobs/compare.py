@@ -1,7 +1,7 @@
 """Compare: two explainers, of two models or two metrics, on the same cases: where they differ."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from precedents.adapters._subject import Subject
 from precedents.data.examples import Examples
+from precedents.data.ids import Id, shown_id
 from precedents.errors import InputError
 from precedents.explain.jobs._portrayal import Portrayal, case_tag
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
-from precedents.metrics.ranking import TopK
+from precedents.metrics.ranking import TopK, checked_k
 from precedents.runtime.door import door
 from precedents.runtime.wording import a_type
+from precedents.seen import clipped
 from precedents.views.gallery import Strip
 from precedents.views.instance import Cell, scores
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from precedents.explain.explainer import Explainer
 
 BESIDE = 5  # precedents that are drawn
+COMPARED = 10  # precedents of a case, if nothing is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,9 @@ class ExplainerComparison(Tabled):
         "changed",
         "overlap",
         "one_first",
+        "one_first_id",
         "other_first",
+        "other_first_id",
     )
 
     @property
@@ -130,9 +136,19 @@ class ExplainerComparison(Tabled):
             "other_prediction": self.other.portrayal.plain(int(self.other.cases.labels[case])),
             "changed": bool(self.changed[case]),
             "overlap": float(self.overlap[case]),
-            "one_first": int(self.one.top.indices[case, 0]),
-            "other_first": int(self.other.top.indices[case, 0]),
+            **self._first("one_first", self.one, case),
+            **self._first("other_first", self.other, case),
         }
+
+    def _first(self, name: str, view: View, case: int) -> Row:
+        """The first precedent of a case by its place, and by its id where one of the two sets has ids."""
+        place = int(view.top.indices[case, 0])
+        return {name: place, f"{name}_id": None if self._ids is None else self._ids[place]}
+
+    @property
+    def _ids(self) -> Sequence[Id] | None:
+        own, others = (view.portrayal.subject.train.ids for view in (self.one, self.other))
+        return others if own is None else own
 
     def printed(self) -> list[Sequence[str]]:
         """Case, predictions, overlap, first precedents."""
@@ -141,10 +157,14 @@ class ExplainerComparison(Tabled):
                 case_tag(self.one.cases, row["case"]),
                 _both("predicted", row["one_prediction"], row["other_prediction"]),
                 f"{round(row['overlap'] * self.k)} of {self.k} in common",
-                _both("first", *(self.one.portrayal.tag(row[name]) for name in ("one_first", "other_first"))),
+                _both("first", *(self._tag(row, name) for name in ("one_first", "other_first"))),
             )
             for row in self.rows()
         ]
+
+    def _tag(self, row: Row, name: str) -> str:
+        """What a person sees a first precedent called."""
+        return f"#{row[name]}" if self._ids is None else shown_id(row[f"{name}_id"])
 
     def strips(self) -> list[Strip]:
         """The cases that changed most, once for each explainer."""
@@ -156,26 +176,48 @@ def _both(what: str, one: Any, other: Any) -> str:
 
 
 @door
-def compare(one: "Explainer", other: "Explainer", cases: Any, k: int = 10) -> ExplainerComparison:
+def compare(one: "Explainer", other: "Explainer", cases: Any, k: int | None = None) -> ExplainerComparison:
     """Where the predictions and the precedents of two explainers differ, on the same cases.
 
-    one, other: explainers of two models on the same training set, or of one model by two metrics.
+    one, other: explainers of two models on the same training set, or of one model by two metrics. Their classes
+        are the same by their names, where both have them, and otherwise by their numbers.
     cases: as for `Explainer.explain`.
-    k: how many precedents of each case are compared; all of a smaller training set.
+    k: how many precedents of each case are compared, no more than there are training instances; 10 without it,
+        or all of a smaller set.
     """
     for name, each in (("one", one), ("other", other)):
         if not hasattr(each, "precedents_of"):
             raise InputError(f"{name} is {a_type(each)}. Pass two explainers: pr.compare(one, other, cases).")
     _same_set(one, other)
-    k = min(k, len(one.subject.train)) if isinstance(k, int) and not isinstance(k, bool) else k
+    subjects, n = _named_alike(one.subject, other.subject), len(one.subject.train)
+    k = min(COMPARED, n) if k is None else checked_k(k, n)
     asked = [each.subject.cases(cases) for each in (one, other)]
     tops = [each.precedents_of(found, k) for each, found in zip((one, other), asked, strict=True)]
     names = [one.name, other.name] if one.name != other.name else ["one", "other"]
     views = [
-        View(name, found, top, Portrayal(each.subject))
-        for name, found, top, each in zip(names, asked, tops, (one, other), strict=True)
+        View(name, found, top, Portrayal(subject))
+        for name, found, top, subject in zip(names, asked, tops, subjects, strict=True)
     ]
     return ExplainerComparison(views[0], views[1])
+
+
+def _named_alike(one: Subject, other: Subject) -> tuple[Subject, Subject]:
+    """Both with names of the classes by which predictions compare; names that differ are refused.
+
+    Where one has none, its classes have the names of the other, by their numbers.
+    """
+    a, b = one.classes, other.classes
+    if a is None or b is None:
+        alike = one.classifier.classes == other.classifier.classes
+        names = (a or b) if alike else None
+        return replace(one, classes=names), replace(other, classes=names)
+    if set(a) != set(b):
+        own, others = (", ".join(map(clipped, sorted(x - y))) for x, y in ((set(a), set(b)), (set(b), set(a))))
+        raise InputError(
+            f"The names of the classes differ: the first explainer alone has {own or 'none'}, the second alone "
+            f"{others or 'none'}. Name them alike, each in its model's order: Explainer(..., classes=[...])."
+        )
+    return one, other
 
 
 def _same_set(one: "Explainer", other: "Explainer") -> None:

@@ -1,6 +1,6 @@
 """Contrast: the precedents of a case for each of two classes, and what separates them; in one pass."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,9 +146,9 @@ def contrast(
     )
 
 
-def two_classes(numbered: Any, one: Any, other: Any) -> tuple[int, int]:
+def two_classes(number: Callable[[Any], int], one: Any, other: Any) -> tuple[int, int]:
     """The numbers of two classes, which are given by name or number and are not the same."""
-    sides = [int(each) for each in numbered([one, other])]
+    sides = number(one), number(other)
     if sides[0] == sides[1]:
         raise InputError(f"Both classes are {one!r}. Name two, as the predicted and the right one.")
-    return sides[0], sides[1]
+    return sides

@@ -16,6 +16,7 @@ from precedents.errors import InputError
 from precedents.explain.jobs._portrayal import Portrayal
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
 from precedents.runtime.wording import a_type
+from precedents.seen import clipped
 from precedents.views.gallery import Strip
 from precedents.views.instance import Cell
 from precedents.views.standing_out import StandingOut, standing_out
@@ -160,12 +161,19 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
+def checked_by(by: Any) -> Any:
+    """One of the words that say how cases are grouped, or what may be a name for each case."""
+    if isinstance(by, str) and by not in BY:
+        raise InputError(f"by is {clipped(by)!r}. Use one of: {', '.join(BY)}; or pass a name for each case.")
+    if isinstance(by, (bytes, Mapping)) or not hasattr(by, "__len__"):
+        raise InputError(f"by is {a_type(by)}. Use one of: {', '.join(BY)}; or pass a name for each case.")
+    return by
+
+
 def names_of(by: Any, cases: Examples, truth: Tensor | None, portrayal: Portrayal) -> list[str | None]:
-    """For each case the name of its group; none for a case that is in no group."""
+    """For each case the name of its group; none for a case that is in no group. `by` is checked."""
     predicted = [portrayal.name(int(label)) for label in cases.labels]
     if isinstance(by, str):
-        if by not in BY:
-            raise InputError(f"by is {by!r}. Use one of: {', '.join(BY)}; or pass a name for each case.")
         if by == "prediction":
             return list(predicted)
         assert truth is not None
@@ -174,8 +182,6 @@ def names_of(by: Any, cases: Examples, truth: Tensor | None, portrayal: Portraya
             return list(right)
         pairs = zip(right, predicted, strict=True)
         return [None if a == b else f"{a} taken for {b}" for a, b in pairs]
-    if isinstance(by, (bytes, Mapping)) or not hasattr(by, "__len__"):
-        raise InputError(f"by is {a_type(by)}. Use one of: {', '.join(BY)}; or pass a name for each case.")
     given = by.tolist() if hasattr(by, "tolist") else list(by)
     if len(given) != len(cases):
         raise InputError(f"by has {len(given)} names, but there are {len(cases)} cases. Pass one for each.")

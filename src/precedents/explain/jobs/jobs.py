@@ -9,11 +9,12 @@ from torch import Tensor
 
 from precedents.adapters._subject import Subject
 from precedents.data.examples import Examples
-from precedents.errors import InputError
+from precedents.data.ids import place_of
+from precedents.errors import InputError, PrecedentsError
 from precedents.explain.jobs._portrayal import Portrayal
 from precedents.explain.jobs.answers import Answers
 from precedents.explain.jobs.contrast import Contrast, contrast, two_classes
-from precedents.explain.jobs.groups import Groups, grouped, names_of
+from precedents.explain.jobs.groups import Groups, checked_by, grouped, names_of
 from precedents.explain.jobs.near_duplicates import NearDuplicates, near_duplicates
 from precedents.explain.jobs.self_relevance import SelfRelevance, own_squares, self_relevance
 from precedents.explain.jobs.suspects import Suspects, accusers_of, evidence, most_suspicious, wrong_cases
@@ -21,6 +22,7 @@ from precedents.metrics.ranking import TopK, checked_k
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.runtime.door import door
 from precedents.runtime.given import several, whole_number
+from precedents.runtime.wording import first_of
 
 SUSPECTS = 20  # that are returned
 ACCUSED = 5  # first precedents of a wrong prediction, which it accuses
@@ -63,7 +65,7 @@ class Jobs(ABC):
     def suspects(self, k: int | None = None, cases: Any = None) -> Suspects:
         """Training labels that may be wrong, most suspicious first, each with the reasons against it.
 
-        k: how many; 20 without it, or as many as there are.
+        k: how many, no more than there are training instances; 20 without it, or all of a smaller set.
         cases: a labelled set, as the test set: its wrong predictions accuse their first five precedents,
             which is a reason more and changes no rank.
         """
@@ -93,12 +95,12 @@ class Jobs(ABC):
 
         x: one case, as for `explain`.
         one, other: two classes, by name or number; for example the predicted and the right one.
-        k: how many precedents for each; all of a class that has fewer.
+        k: how many precedents for each; all of a class that has fewer, since classes differ in size.
         """
         case = self.subject.cases(x)
         if len(case) > 1:
-            raise InputError(f"There are {len(case)} cases. Pass one: contrast(x[0], one, other).")
-        sides = two_classes(lambda labels: self.subject.numbers_of(labels, 2), one, other)
+            raise InputError(f"There are {len(case)} cases. Pass one: contrast({first_of(x)}, one, other).")
+        sides = two_classes(self.subject.class_of, one, other)
         k = whole_number(k, "k")
         with self._reading():
             return contrast(self.relevance, case, sides, k, Portrayal(self.subject), self.name)
@@ -107,14 +109,15 @@ class Jobs(ABC):
     def answers(self, j: Any, cases: Any, k: int = 5) -> Answers:
         """Which cases training instances are precedents of; `.hubs` are those that answer very many.
 
-        j: the place of a training instance, or a list of them; None for all that are the first precedent of a
-            case, those first that answer most.
+        j: the place of a training instance, or its id if that is a text, or a list of them; a number is always
+            a place. None for all that are the first precedent of a case, those first that answer most.
         cases: as for `explain`.
-        k: among how many first precedents an instance must be.
+        k: among how many first precedents an instance must be; no more than there are training instances.
         """
-        n = len(self.subject.train)
-        j = j.item() if getattr(j, "ndim", None) == 0 else j
-        places = None if j is None else [_place(each, n) for each in several(j, "j", int, float)]
+        train = self.subject.train
+        j, k = j.item() if getattr(j, "ndim", None) == 0 else j, checked_k(k, len(train))
+        asked_for = [] if j is None else several(j, "j", int, float)
+        places = None if j is None else [place_of(each, train.ids, len(train), "j") for each in asked_for]
         asked = self.subject.cases(cases)
         top = self.precedents_of(asked, k)
         found = Answers(self.name, places or [], asked, top, self._portrayal)
@@ -139,15 +142,17 @@ class Jobs(ABC):
     def groups(self, cases: Any, by: Any = "prediction", k: int = 5, *, truth: Any = None) -> Groups:
         """The precedents of many cases summed up in groups: which there are most, and what they share.
 
-        cases: as for `explain`; by "truth" or "error" a labelled set, unless `truth` has the right labels.
+        cases: as for `explain`, or a labelled set, as the test set; by "truth" or "error" the latter, unless
+            `truth` has the right labels.
         by: "prediction", "truth", "error" (what was taken for what; right predictions are left out), or a name
             for each case, None for those that are left out.
-        k: how many first precedents of a case count.
+        k: how many first precedents of a case count; no more than there are training instances.
         truth: the right labels of the cases.
         """
+        by, k = checked_by(by), checked_k(k, len(self.subject.train))
         labelled = truth is None and isinstance(by, str) and by in ("truth", "error")
         given = self.subject.test(cases) if labelled else None
-        asked = self.subject.cases(cases if given is None else given)
+        asked = self._of_any(cases) if given is None else self.subject.cases(given)
         right = None if given is None else given.labels
         right = self.subject.numbers_of(truth, len(asked)) if truth is not None else right
         names = names_of(by, asked, right, self._portrayal)
@@ -158,8 +163,12 @@ class Jobs(ABC):
             found = grouped(names, dict(zip(kept, top.indices.tolist(), strict=True)), self._portrayal)
         return Groups(self.name, by if isinstance(by, str) else "name", k, found, asked, self._portrayal)
 
-
-def _place(j: Any, n: int) -> int:
-    """The place of a training instance."""
-    found = j.item() if hasattr(j, "item") else j
-    return whole_number(found, "j", 0, n - 1, f"Pass the place of a training instance, from 0 to {n - 1}")
+    def _of_any(self, cases: Any) -> Examples:
+        """Cases as for `explain`, or those of a labelled set."""
+        try:
+            return self.subject.cases(cases)
+        except InputError as error:
+            try:
+                return self.subject.cases(self.subject.test(cases))
+            except PrecedentsError:
+                raise error from None

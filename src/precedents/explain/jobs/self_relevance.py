@@ -56,7 +56,11 @@ class SelfRelevance(Tabled):
     @property
     def heading(self) -> str:
         """What it is of."""
-        return f"{self.metric} of {len(self.scores)} training instances to themselves, largest first"
+        return f"{self.metric} of {len(self.scores)} training instances to themselves, {self._first} first"
+
+    @property
+    def _first(self) -> str:
+        return "largest" if self.same is None or self.lengths is None else "longest"
 
     @property
     def notes(self) -> Sequence[str]:
@@ -86,19 +90,26 @@ class SelfRelevance(Tabled):
         return len(self.scores)
 
     def printed(self) -> list[Sequence[str]]:
-        """Instance, label, score."""
+        """Instance, label, score; lengths where these rank."""
         order = self.order
-        values = scores([float(self.scores[i]) for i in order])
+        values = self._told(order)
         labels = self.portrayal.subject.train.labels
         return [
             (self.portrayal.tag(i), self.portrayal.name(int(labels[i])), value)
             for i, value in zip(order, values, strict=True)
         ]
 
+    def _told(self, places: Sequence[int]) -> list[str]:
+        """What ranks these instances, in print."""
+        if self.same is None or self.lengths is None:
+            return scores([float(self.scores[i]) for i in places])
+        values = scores([float(self.lengths[i]) for i in places])
+        return [f"length {value.removeprefix('+')}" for value in values]
+
     def strips(self) -> list[Strip]:
         """The largest."""
         first = self.order[:DRAWN]
-        values = scores([float(self.scores[i]) for i in first])
+        values = self._told(first)
         return side_by_side([self.portrayal.cell(i, value) for i, value in zip(first, values, strict=True)])
 
 
