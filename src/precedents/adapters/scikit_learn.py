@@ -101,6 +101,7 @@ class ScikitLearn(Adapter):
         self.classes = self.net.names if self.net else [str(label) for label in self.labels]
         self.name = type(self.last).__name__
         self.render = self.rendered
+        self.made_by = " or ".join(type(each).__name__ for each in self.before_last) or None
         self.sparse = None if self.net is None else False  # whether rows are held so, as those of the first set
 
     @property
