@@ -20,7 +20,7 @@ from benchmarks.records import Record, Records, now
 
 
 def keys() -> list[str]:
-    """All that can be measured: the works, the workers, and what others keep in the place of some of the works."""
+    """All that can be measured: the works, the workers, and what others keep in the place of some works."""
     compared = [f"{name} {work}" for work, one in WORKS.items() if one.projected for name in rivals.LIBRARIES]
     return [*WORKS, scaling.NAME, *compared]
 

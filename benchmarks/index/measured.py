@@ -43,7 +43,7 @@ class Setting:
 
 
 def done(setting: Setting, folder: Path) -> Record:
-    """What is found of a work; the index stays in the folder, and what was built of it before is not built again."""
+    """What is found of a work; the index stays in the folder, and what is there of it is not built again."""
     work, (model, train, cases) = setting.work, setting.made()
     found: dict[str, Any] = {
         "n": len(train[0]),
@@ -144,6 +144,6 @@ def summary(check: IndexCheck) -> Record:
 
 
 def least(record: Record) -> float:
-    """Seconds of a question that nothing can be quicker than: a scan, and the rows of a pass that are computed."""
+    """Seconds that a question takes at least: of a scan, and of the rows of a pass that are computed."""
     whole = record.get("pass", record["check"])
     return float(record["n"] * CODE * record["copied"] + record["computed"] / record["n"] * whole)

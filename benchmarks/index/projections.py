@@ -60,7 +60,7 @@ def gradients(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
 
 
 def logra(task: dict[str, Any]) -> Told:
-    """dattri's LoGra without a Hessian: each linear layer projected on both sides to 4,096 numbers."""
+    """Dattri's LoGra without a Hessian: each linear layer projected on both sides to 4,096 numbers."""
     from dattri.algorithm.logra import LoGraAttributor
     from dattri.task import AttributionTask
 

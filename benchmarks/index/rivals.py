@@ -1,4 +1,4 @@
-"""An index beside random projections of others: the same model, training set and cases, exact cosines as truth."""
+"""Random projections of others beside exact cosines, of the same model, training set and cases."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,6 @@
 """The commands of an index: built, asked, checked; a stale or incomplete one is one line and exit code 2."""
 
 import json
-import sys
 
 from cli.conftest import RUN
 from precedents.cli._main import WRONG
@@ -66,7 +65,9 @@ def test_errors_of_commands_advise_commands(folder, precedents) -> None:
     for command in (("index", "check", RUN), ("explain", RUN, "--case", "1")):
         assert f"Build one: {build} nothing" in precedents(*command, "--index", "nothing").err
     precedents("index", "build", RUN, "--index", "half of it", "--rows", "100", "--shard", "1/2", "-q")
-    assert f"It goes on by {build} 'half of it'" in precedents("index", "check", RUN, "--index", "half of it").err
+    assert (
+        f"It goes on by {build} 'half of it'" in precedents("index", "check", RUN, "--index", "half of it").err
+    )
     stale = precedents("explain", RUN, *INDEX, "--case", "3", "--metric", "cosine:gradient/ekfac").err
     assert f"Build it again, elsewhere or when it is removed: {build} index-of-digits" in stale
     refused = precedents("index", "build", RUN, "--index", "other", "--metric", "cos_if").err
@@ -108,19 +109,6 @@ def test_rows_of_a_shard_are_those_that_were_planned(folder, precedents) -> None
     done = precedents("index", "build", RUN, *INDEX, "--rows", "100")
     assert done.code == WRONG
     assert "rows in a shard, not 100. Leave --rows out to go on with those, or build elsewhere." in done.err
-
-
-def test_workers_of_a_command_advise_commands_too(folder, precedents) -> None:
-    grown = ("--target", "grown:half", "--index", "shared")
-    precedents("index", "build", *grown, "--prepare", "--rows", "100", "-q")
-    source = (folder / "grown.py").read_text()  # one row of the second shard, which no plan has looked at closely
-    changed = source.replace("    return model,", "    x[101] += 1\n    return model,")
-    (folder / "grown.py").write_text(changed)
-    sys.modules.pop("grown", None)
-    done = precedents("index", "build", *grown, "--engine", "processes(workers=1)", "-q")
-    assert done.code == WRONG
-    assert "the rows or labels of the training set, from 100 to 199" in done.err
-    assert "precedents index build --target grown:half --index shared" in done.err
 
 
 def test_help_says_which_index_is_a_folder(precedents) -> None:

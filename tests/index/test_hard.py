@@ -1,13 +1,10 @@
 """What is hard for codes: a model that has learned labels by heart, and training sets full of duplicates."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from precedents import Explainer, Index
-from precedents.index.check import IndexCheck
 
 from .worlds import Set
 

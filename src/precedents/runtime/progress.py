@@ -41,9 +41,9 @@ _within: ContextVar[str] = ContextVar("within", default="")  # what the work is 
 class Pace:
     """How far some work is, and how long the rest will take.
 
-    `total` is how many items there are, `work` how many seconds each is expected to take; both if known. Of items
-    that workers elsewhere make, `at_once` at a time, the first came when they had started: it says nothing of the
-    others.
+    `total` is how many items there are, `work` how many seconds each is expected to take; both if known. Of
+    items that workers elsewhere make, `at_once` at a time, the first came when they had started: it says
+    nothing of the others.
     """
 
     def __init__(self, total: int | None, work: Sequence[float] | None = None, at_once: int = 0) -> None:
@@ -136,8 +136,8 @@ def tracked(
 ) -> Iterator[T]:
     """The items, with the progress and the remaining time once `patience` seconds have passed.
 
-    `work` are the seconds that each item is expected to take; without it all are taken for equal. `at_once` says
-    how many of them workers elsewhere make at a time, which have to start first.
+    `work` are the seconds that each item is expected to take; without it all are taken for equal. `at_once`
+    says how many of them workers elsewhere make at a time, which have to start first.
     """
     pace = Pace(total if total is not None or not isinstance(items, Sized) else len(items), work, at_once)
     title, show = _within.get() + title, _inner.get()
