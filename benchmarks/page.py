@@ -7,9 +7,10 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates, index, jobs, sparse_text
+from benchmarks import estimates, jobs, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
+from benchmarks.index import told as index
 from benchmarks.memory import section
 from benchmarks.models import MODELS
 from benchmarks.peers import PEERS

@@ -56,3 +56,4 @@ PEERS = {
         batches=(1,),
     ),
 }
+TRAK = Peer("TRAK", "traker", ("traker>=0.3.2",), "projected gradients")  # which gives no such matrix

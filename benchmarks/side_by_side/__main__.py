@@ -17,11 +17,10 @@ from torch import Tensor, nn
 import precedents as pr
 from benchmarks.environments import NotInstalledError, interpreter
 from benchmarks.machine import plain
-from benchmarks.peers import PEERS, Peer
+from benchmarks.peers import PEERS, TRAK
 from benchmarks.records import now
 from benchmarks.side_by_side.notes import HERE, NOTES, mark
 
-TRAK = Peer("TRAK", "traker", ("traker>=0.3.2",), "projected gradients of the margin")
 LIBRARIES = {
     **{name: PEERS[name] for name in ("captum", "alibi", "dattri", "pydvl", "kronfluence")},
     "trak": TRAK,

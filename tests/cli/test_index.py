@@ -55,3 +55,62 @@ def test_a_check_is_printed_and_given_as_json(folder, precedents) -> None:
     said = ("index", "check", RUN, *INDEX, "--cases", "10", "-q")
     assert "over 10 cases" in precedents(*said).out
     assert json.loads(precedents(*said, "--json").out)["recall"] == 1.0
+
+
+def test_errors_of_commands_advise_commands(folder, precedents) -> None:
+    build = f"precedents index build {RUN} --index"
+    assert "nothing is no folder. Build one: precedents index build RUN --index nothing" in (
+        precedents("index", "status", "--index", "nothing").err
+    )
+    for command in (("index", "check", RUN), ("explain", RUN, "--case", "1")):
+        assert f"Build one: {build} nothing" in precedents(*command, "--index", "nothing").err
+    precedents("index", "build", RUN, "--index", "half of it", "--rows", "100", "--shard", "1/2", "-q")
+    assert (
+        f"It goes on by {build} 'half of it'" in precedents("index", "check", RUN, "--index", "half of it").err
+    )
+    stale = precedents("explain", RUN, *INDEX, "--case", "3", "--metric", "cosine:gradient/ekfac").err
+    assert f"Build it again, elsewhere or when it is removed: {build} index-of-digits" in stale
+    refused = precedents("index", "build", RUN, "--index", "other", "--metric", "cos_if").err
+    assert f"precedents explain {RUN} --metric cosine:gradient/hessian --case 0" in refused
+    small = precedents("index", "build", "--target", "my_model:factory", "--index", "other").err
+    assert "asked without an index: precedents explain --target my_model:factory --case 0" in small
+
+
+def test_no_error_of_a_command_advises_a_call_of_python(folder, precedents) -> None:
+    (folder / "index-of-digits" / "index.json").write_text("{}")
+    (folder / "empty").mkdir()
+    for command in (
+        ("explain", RUN, "--case", "1", *INDEX),
+        ("explain", RUN, "--case", "1", "--index", "empty"),
+        ("index", "check", RUN, *INDEX),
+        ("index", "add", "--target", "grown:half", "--index", "index-of-half"),
+        ("index", "build", "--target", "grown:factory", "--index", "index-of-half"),
+        ("index", "build", RUN, "--index", "empty", "--metric", "cos_x"),
+    ):
+        done = precedents(*command)
+        assert done.code == WRONG
+        assert "Index." not in done.err
+        assert "Explainer" not in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+def test_a_training_set_that_has_grown_is_told_how_to_add_the_new_ones(folder, precedents) -> None:
+    grown = ("--target", "grown:factory", "--index", "index-of-half")
+    said = "precedents index add --target grown:factory --index index-of-half"
+    for command in (("explain", "--case", "1"), ("index", "check"), ("index", "build")):
+        done = precedents(*command, *grown)
+        assert done.code == WRONG
+        assert f"(300 then, 600 now). If the new ones stand at its end, add them: {said}." in done.err
+    assert precedents("index", "add", *grown, "-q").out.endswith("600 rows in 2 shards, complete\n")
+    assert precedents("explain", "--case", "1", *grown).code == 0
+
+
+def test_rows_of_a_shard_are_those_that_were_planned(folder, precedents) -> None:
+    done = precedents("index", "build", RUN, *INDEX, "--rows", "100")
+    assert done.code == WRONG
+    assert "rows in a shard, not 100. Leave --rows out to go on with those, or build elsewhere." in done.err
+
+
+def test_help_says_which_index_is_a_folder(precedents) -> None:
+    assert "The folder of an index" in precedents("explain", "--help").out
+    assert "The folder of the index" in precedents("index", "check", "--help").out

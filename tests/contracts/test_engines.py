@@ -34,7 +34,7 @@ from errands import (
 )
 from waiting import until
 
-from precedents import audit
+from precedents import Explainer, Index, audit
 from precedents.cli._main import main
 from precedents.errors import BudgetError, InputError, MissingExtraError, StaleError, UnknownNameError
 from precedents.reproduction.runner import tasks, work
@@ -330,6 +330,31 @@ def test_an_audit_has_the_same_bytes_with_every_engine(name, world, audited, tmp
     records = (keep / "records.jsonl").read_bytes()
     assert audit(*world, **options).to_json() == audited
     assert (keep / "records.jsonl").read_bytes() == records
+
+
+INDEXED = {"memory": "100 MB", "rows": 43}  # 300 rows in 7 shards
+
+
+def whole_folder(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def indexed(world, tmp_path_factory) -> Path:
+    """An index that this process has built without an engine."""
+    folder = tmp_path_factory.mktemp("indexed") / "index"
+    Index.build(world[0], blobs(300, seed=1), folder, **INDEXED)
+    return folder
+
+
+@every
+def test_an_index_has_the_same_bytes_and_answers_with_every_engine(name, world, indexed, tmp_path) -> None:
+    model, _, (cases, _) = world
+    Index.build(model, blobs(300, seed=1), tmp_path / "index", engine=engine(name, 1), **INDEXED)
+    assert whole_folder(tmp_path / "index") == whole_folder(indexed)
+    loaded = Explainer.load(tmp_path / "index", model, blobs(300, seed=1), memory="100 MB")
+    expected = Explainer(model, blobs(300, seed=1), index=False).explain(cases[:2], 10)
+    assert loaded.explain(cases[:2], 10).top.indices.tolist() == expected.top.indices.tolist()
 
 
 class Stuck:

@@ -90,8 +90,7 @@ def test_what_is_damaged_is_made_again_and_nothing_else(what, world, built, tmp_
     assert made == ([3] if what in ("cut", "flipped", "missing") else [])
 
 
-@pytest.mark.parametrize("engine", ["serial", "processes(workers=2)"])
-def test_engines_make_the_same_bytes(engine, tmp_path) -> None:
+def test_an_engine_makes_the_bytes_of_one_thread(tmp_path) -> None:
     torch.manual_seed(0)
     x, y = torch.randn(600, 5), torch.arange(600) % 2
     model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
@@ -102,7 +101,7 @@ def test_engines_make_the_same_bytes(engine, tmp_path) -> None:
         Index.build(model, (x, y), folders[0], memory=MEMORY, rows=100)
     finally:
         torch.set_num_threads(before)
-    Index.build(model, (x, y), folders[1], engine=engine, memory=MEMORY, rows=100)
+    Index.build(model, (x, y), folders[1], engine="serial", memory=MEMORY, rows=100)
     assert contents(folders[0]) == contents(folders[1])
     assert torch.get_num_threads() == before
 
@@ -113,10 +112,10 @@ def test_a_dataset_that_is_read_anew_makes_the_same_codes(world, built, tmp_path
     assert contents(tmp_path / "items") == contents(built)
 
 
+@pytest.mark.parametrize("memory", ["60 MB", "1 GB"])
 @pytest.mark.parametrize("rows", [426, 1490, 4096])  # 7 shards, 2, and 1
-def test_the_answers_are_the_same_with_any_shards_and_any_budget(rows, world, built, tmp_path) -> None:
+def test_the_answers_are_the_same_with_any_shards_and_any_budget(rows, memory, world, built, tmp_path) -> None:
     model, train, cases = world
-    memory = {426: "60 MB", 1490: "300 MB", 4096: "1 GB"}[rows]
     Index.build(model, train, tmp_path / "index", memory=memory, rows=rows)
     found = Explainer.load(tmp_path / "index", model, train, memory=memory).explain(cases[:6], 10)
     expected = Explainer.load(built, model, train, memory=MEMORY).explain(cases[:6], 10)
@@ -179,6 +178,21 @@ def test_a_folder_with_something_else_is_let_alone(world, tmp_path) -> None:
 def test_a_part_that_is_none_is_refused(part, world, built) -> None:
     with pytest.raises(InputError, match="which of how many"):
         Index.build(*world[:2], built, memory=MEMORY, shard=part)
+
+
+def test_rows_of_a_shard_other_than_planned_are_refused(world, built) -> None:
+    model, train, _ = world
+    with pytest.raises(InputError, match=r"was planned with 500 rows in a shard, not 400\. Leave rows out"):
+        Index.build(model, train, built, memory=MEMORY, rows=400)
+    assert Index.build(model, train, built, memory=MEMORY, rows=500).state.complete
+    assert Index.build(model, train, built, memory=MEMORY).state.shards == 6
+
+
+def test_any_rows_that_make_one_shard_of_a_set_are_the_same(tmp_path) -> None:
+    x, y = torch.randn(300, 5), torch.arange(300) % 2
+    model = torch.nn.Linear(5, 2)
+    Index.build(model, (x, y), tmp_path / "one", memory=MEMORY)
+    assert Index.build(model, (x, y), tmp_path / "one", memory=MEMORY, rows=1000).state.shards == 1
 
 
 def test_less_memory_than_was_planned_is_refused(world, built) -> None:

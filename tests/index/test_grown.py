@@ -118,3 +118,26 @@ def test_rows_that_are_refused_leave_the_index_as_it_was(world, index) -> None:
         index.add((x[2000:2010] * float("nan"), y[2000:2010]))
     index.add((x[2000:2100], y[2000:2100]))
     answers_of_a_pass(world, index.folder, torch.arange(2100))
+
+
+def test_the_places_of_the_others_are_those_in_the_set_without_the_removed(world, tmp_path) -> None:
+    model, (x, y), cases = world
+    ids = [f"row {i}" for i in range(600)]
+    train = x[:600], y[:600]
+    index = Index.build(model, train, tmp_path / "index", memory=MEMORY, ids=ids)
+    before = Explainer.load(tmp_path / "index", model, train, memory=MEMORY).explain(cases[0], 5).precedents()
+    gone = before[0].index
+    index.remove([gone])
+    kept = [i for i in range(600) if i != gone]
+    after = Explainer.load(tmp_path / "index", model, (x[kept], y[kept]), memory=MEMORY).explain(cases[0], 4)
+    assert [each.index for each in after.precedents()] == [
+        each.index - (each.index > gone) for each in before[1:]
+    ]
+    assert [each.id for each in after.precedents()] == [each.id for each in before[1:]]
+
+
+def test_a_set_that_still_has_the_removed_is_told_so(world, index) -> None:
+    model, (x, y), _ = world
+    index.remove([3, 5])
+    with pytest.raises(StaleError, match=r"\(1998 then, 2000 now\)\. 2 of its instances were removed: pass"):
+        Explainer.load(index.folder, model, (x[:2000], y[:2000]), memory=MEMORY)

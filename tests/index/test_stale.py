@@ -2,12 +2,20 @@
 
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from hugging import BUILD, texts, tokenizer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tokenizers import normalizers, processors
 from torch import Tensor, nn
 
-from precedents import Explainer, FormatError, Index, StaleError
+from precedents import Explainer, FormatError, Index, InputError, StaleError
 
 from .worlds import Set
 
@@ -116,21 +124,109 @@ def test_other_hidden_layers_are_refused(known, tmp_path) -> None:
     Explainer.load(tmp_path / "index", model, train, memory=MEMORY, hidden=["first"])
 
 
-def test_another_vectorizer_is_refused(tmp_path) -> None:
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+TEXTS = texts(420, seed=1)
 
-    rng = torch.Generator().manual_seed(0)
-    x = torch.randn(400, 5, generator=rng).numpy()
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory) -> tuple[nn.Module, Path]:
+    """A transformer that reads texts by a tokenizer, and its index."""
+    torch.manual_seed(0)
+    model, folder = BUILD["distilbert"](), tmp_path_factory.mktemp("told") / "index"
+    Index.build((model, tokenizer()), TEXTS, folder, memory=MEMORY, rows=250)
+    return model, folder
+
+
+def other_tokenizer(what: str):
+    """One that reads some texts otherwise."""
+    if what == "the special tokens":
+        found = tokenizer()
+        found.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A", pair="[CLS] $A $B:1", special_tokens=[("[CLS]", 2)]
+        )
+        return found
+    found = tokenizer()
+    found.backend_tokenizer.normalizer = normalizers.Replace("rain", "snow")
+    return found
+
+
+@pytest.mark.parametrize("what", ["the special tokens", "one word"])
+def test_another_tokenizer_is_refused_and_named(what, told) -> None:
+    model, folder = told
+    other = other_tokenizer(what)
+    changed = [row["text"] for row in TEXTS if what == "the special tokens" or "rain" in row["text"].split()]
+    said = rf"the rows of the training set \({len(changed)} of 420, .*\) or the tokenizer, which makes them"
+    assert len(changed) > 0
+    with pytest.raises(StaleError, match=said):
+        Explainer.load(folder, (model, other), TEXTS, memory=MEMORY)
+    with pytest.raises(StaleError, match=r"rows or labels of the training .* or the tokenizer, which makes"):
+        Index.build((model, other), TEXTS, folder, memory=MEMORY)
+    Explainer.load(folder, (model, tokenizer()), TEXTS, memory=MEMORY)
+
+
+def fitted_on_texts(*between: Any):
+    """A pipeline of scikit-learn that reads texts by a vectorizer."""
+    x, y = [row["text"] for row in TEXTS], [row["label"] for row in TEXTS]
+    classifier = MLPClassifier((6,), tol=1, n_iter_no_change=2, random_state=0)
+    return make_pipeline(TfidfVectorizer(), *between, classifier).fit(x, y), (x, y)
+
+
+def test_another_vectorizer_of_texts_is_refused_and_named(tmp_path) -> None:
+    pipeline, train = fitted_on_texts(TruncatedSVD(8, random_state=0))
+    Index.build(pipeline, train, tmp_path / "index", memory=MEMORY)
+    Explainer.load(tmp_path / "index", pipeline, train, memory=MEMORY)
+    pipeline[0].idf_ = pipeline[0].idf_ * 1.5 ** (pipeline[0].get_feature_names_out() == "rain")
+    said = r"the rows of the training set .* or TfidfVectorizer or TruncatedSVD, which makes them"
+    with pytest.raises(StaleError, match=said):
+        Explainer.load(tmp_path / "index", pipeline, train, memory=MEMORY)
+
+
+def test_another_vectorizer_of_sparse_texts_is_refused_and_named(tmp_path) -> None:
+    pipeline, train = fitted_on_texts()
+    with pytest.raises(InputError, match="Gradients by sparse inputs are compared as they are"):
+        Index.build(pipeline, train, tmp_path / "index", memory=MEMORY)
+    Explainer(pipeline, train, memory=MEMORY).save(tmp_path / "saved")
+    Explainer.load(tmp_path / "saved", pipeline, train, memory=MEMORY)
+    pipeline[0].idf_ = pipeline[0].idf_ * 1.5 ** (pipeline[0].get_feature_names_out() == "rain")
+    with pytest.raises(
+        StaleError, match=r"the rows of the training set .* or TfidfVectorizer, which makes them"
+    ):
+        Explainer.load(tmp_path / "saved", pipeline, train, memory=MEMORY)
+
+
+def test_another_scaler_is_refused_and_named(tmp_path) -> None:
+    x = torch.randn(400, 5, generator=torch.Generator().manual_seed(0)).numpy()
     y = (x[:, 0] > 0) * 1
-    pipeline = make_pipeline(
-        StandardScaler(), MLPClassifier((6,), tol=1, n_iter_no_change=2, random_state=0)
-    ).fit(x, y)
+    classifier = MLPClassifier((6,), tol=1, n_iter_no_change=2, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), classifier).fit(x, y)
     Index.build(pipeline, (x, y), tmp_path / "index", memory=MEMORY)
     pipeline[0].mean_ = pipeline[0].mean_ + 0.5
-    with pytest.raises(StaleError, match="the rows of the training set"):
+    with pytest.raises(StaleError, match=r"rows of the training set .* or StandardScaler, which makes them"):
         Explainer.load(tmp_path / "index", pipeline, (x, y), memory=MEMORY)
+
+
+def test_what_is_not_prepared_is_not_said_to_be(known) -> None:
+    model, (x, y), folder = known
+    with pytest.raises(StaleError) as raised:
+        Explainer.load(folder, model, (x + 1, y), memory=MEMORY)
+    assert "which makes them" not in str(raised.value)
+
+
+@pytest.mark.parametrize("what", WHAT[:3])
+def test_a_complete_index_is_not_taken_for_one_of_another_model(what, known) -> None:
+    model, train, folder = known
+    other, instances, said = changed(model, train, what)
+    with pytest.raises(StaleError, match=rf"does not fit, for these differ: .*{said}"):
+        Index.build(other, instances, folder, memory=MEMORY)
+
+
+def test_a_training_set_that_has_grown_is_told_how_to_add_the_new_ones(known) -> None:
+    model, (x, y), folder = known
+    grown = torch.cat([x, x[:50] + 1]), torch.cat([y, y[:50]])
+    said = r"\(600 then, 650 now\)\. If the new .* add them: Index\.extend\(.*index\.add\(rows\)"
+    with pytest.raises(StaleError, match=said):
+        Explainer.load(folder, model, grown, memory=MEMORY)
+    with pytest.raises(StaleError, match=said):
+        Index.build(model, grown, folder, memory=MEMORY)
 
 
 def test_what_was_saved_by_an_earlier_version_is_refused_in_one_line(known, tmp_path) -> None:

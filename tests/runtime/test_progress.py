@@ -1,4 +1,5 @@
 import io
+import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr
@@ -11,7 +12,7 @@ from waiting import Clock, until
 
 from precedents.runtime import progress
 from precedents.runtime.engines._find import engine_of
-from precedents.runtime.progress import duration, in_lines, quiet, told, tracked, within
+from precedents.runtime.progress import Pace, duration, in_lines, quiet, told, tracked, within
 
 
 class Terminal(io.StringIO):
@@ -73,16 +74,20 @@ def test_long_work_within_work_has_a_bar_too(monkeypatch) -> None:
     assert "outer" in shown(lambda: nested(work))
 
 
+def titles(capsys) -> list[str]:
+    """What the lines say before the time."""
+    return [re.split(", | in ", line)[0] for line in capsys.readouterr().err.splitlines()]
+
+
 def test_long_work_within_work_has_a_line_where_none_came_for_long(capsys, monkeypatch) -> None:
     clock = Clock()
     monkeypatch.setattr(progress, "monotonic", clock)
     with in_lines():
         nested(lambda _: clock.passes(7))
-    assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == ["outer: 1 of 2"]
+    assert titles(capsys) == ["outer: 1 of 2", "outer: 2 of 2"]
     with in_lines():
         nested(lambda _: clock.passes(31))
-    lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
-    assert lines == ["inner: 1 of 2", "outer: 1 of 2", "inner: 1 of 2"]
+    assert titles(capsys) == ["inner: 1 of 2", "outer: 1 of 2", "inner: 1 of 2", "outer: 2 of 2"]
 
 
 def test_work_that_fails_does_not_hide_the_next() -> None:
@@ -117,6 +122,38 @@ def test_lines_come_where_there_is_no_terminal_if_asked_for(capsys) -> None:
     assert err.splitlines()[0].endswith(" s left")
     list(tracked([1, 2, 3], "digging", patience=-1))
     assert capsys.readouterr().err == ""
+
+
+def test_the_last_line_says_that_all_is_done_and_how_long_it_took(capsys) -> None:
+    with in_lines():
+        list(tracked([1, 2, 3], "digging", patience=-1))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("digging: 1 of 3, ")
+    assert re.fullmatch(r"digging: 3 of 3 in [\d.e-]+ s", lines[-1])
+    with in_lines():
+        list(tracked([1, 2, 3], "digging"))
+    assert capsys.readouterr().err == ""  # nobody waited for it
+
+
+def test_an_estimate_does_not_count_the_start_of_workers(monkeypatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    pace = Pace(10, at_once=2)
+    for now in (30.0, 30.0, 32.0, 32.0, 34.0):  # two workers that start for 28 s, and take 2 s for each item
+        assert pace.left() is None or pace.done > 2
+        clock[0] = now
+        pace.advance()
+    assert 4 <= pace.left() <= 6
+    here = Pace(10)
+    clock[0] += 3
+    here.advance()
+    assert here.left() == 27
+
+
+def test_before_there_is_an_estimate_lines_say_how_much_is_done(capsys) -> None:
+    with in_lines():
+        list(tracked([1, 2, 3], "digging", patience=-1, at_once=2))
+    assert re.match(r"digging: 1 of 3 in [\d.e-]+ s\n", capsys.readouterr().err)
 
 
 def test_lines_of_work_of_unknown_length_say_how_much_is_done(capsys) -> None:

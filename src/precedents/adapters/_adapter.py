@@ -41,6 +41,9 @@ class Adapter(ABC):
     test: Any = None  # a test set,
     loss: Any = None  # and what it was trained with; cross entropy without it
     output: Place | None = None  # where the logits are in what the module returns, if that is known
+    made_by: str | None = (
+        None  # what makes its inputs of its owner's data, as "the tokenizer", if anything does
+    )
     where: Columns = Columns()  # what the user said of columns
 
     @classmethod

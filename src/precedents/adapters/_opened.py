@@ -1,5 +1,6 @@
 """Fitted classifiers of scikit-learn, opened: pipelines, searches and ensembles down to modules."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch import nn
@@ -54,3 +55,12 @@ def _decisions(estimator: Any) -> Opened:
     if linear is None:
         raise refused(estimator)
     return Opened((), linear, estimator.n_features_in_)
+
+
+def step_names(transformers: Sequence[Any]) -> Iterator[str]:
+    """The types of what is done to rows, in its order; of pipelines, those of their steps."""
+    for each in transformers:
+        if hasattr(each, "steps"):
+            yield from step_names([step for _, step in each.steps if not isinstance(step, str)])
+        elif each is not None:
+            yield type(each).__name__

@@ -75,6 +75,7 @@ class HuggingFace(Adapter):
         self.name = title(network)
         self.hidden = HIDDEN
         self.render = _render(own, processor)
+        self.made_by = "the tokenizer" if own is not None else "the image processor" if processor else None
         words = _words(base, self.tokenizer)
         if main == PIXELS:
             self.vectorise = _pixels

@@ -32,7 +32,7 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
 from precedents.adapters._ensembles import Whereabouts
 from precedents.adapters._misplaced import misplaced, undated, unfilled
-from precedents.adapters._opened import opened, unwrapped
+from precedents.adapters._opened import opened, step_names, unwrapped
 from precedents.adapters._skorch import Net, is_net
 from precedents.adapters._unknown import unknown
 from precedents.data.examples import Chosen, Examples, Source
@@ -101,6 +101,7 @@ class ScikitLearn(Adapter):
         self.classes = self.net.names if self.net else [str(label) for label in self.labels]
         self.name = type(self.last).__name__
         self.render = self.rendered
+        self.made_by = " or ".join(step_names(self.before_last)) or None
         self.sparse = None if self.net is None else False  # whether rows are held so, as those of the first set
 
     @property

@@ -31,7 +31,7 @@ def do_on(engine: Engine, agenda: Agenda, cases: Sequence[int], ledger: Ledger, 
     groups = list(_groups(agenda, cases, ledger, limits))
     _retrained(agenda, groups)
     made = engine.run(partial(pieces_made, agenda, tuple(cases)), groups)
-    for group, (values, kernel) in tracked(made, "audit", len(groups)):
+    for group, (values, kernel) in tracked(made, "audit", len(groups), at_once=engine.elsewhere):
         for name, value in values.items():
             ledger.once(name, partial(_same, value))
         if kernel is not None:  # for the agreement of the metrics, which is found here

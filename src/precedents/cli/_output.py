@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from precedents.cli._contained import apart
 from precedents.errors import InputError, PrecedentsError
+from precedents.runtime.advice import commands
 from precedents.runtime.progress import in_lines, quiet
 from precedents.runtime.users_code import place, refused
 from precedents.seen import escaped, told, visible
@@ -37,7 +38,8 @@ def reporting(silent: bool, interrupted: str = "Interrupted: nothing was written
 
     `interrupted` is what is said at Ctrl-C.
     """
-    with quiet() if silent else in_lines(), warnings.catch_warnings(), apart() as results:
+    shown = quiet() if silent else in_lines()
+    with shown, commands(), warnings.catch_warnings(), apart() as results:
         warnings.showwarning = lambda message, *_: None if silent else say(str(message))
         token = RESULTS.set(results)
         try:

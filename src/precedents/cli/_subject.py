@@ -1,6 +1,7 @@
 """CommandSubject: what a command works on: a run folder, or the user's own model by its factory."""
 
 import inspect
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from precedents.cli._contained import restored
 from precedents.errors import InputError, UserCodeError
+from precedents.runtime.advice import named
 from precedents.runtime.users_code import why
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def subject(run: Path | None, target: str | None, data: Path | None) -> CommandS
     """
     if (run is None) == (target is None):
         raise InputError("Name one of the two: a run folder, or your own model by --target module:factory.")
+    named(shlex.quote(str(run)) if target is None else f"--target {shlex.quote(target)}")
     if target is not None:
         return _made(target)
     assert run is not None

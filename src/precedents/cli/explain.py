@@ -27,7 +27,11 @@ def explain(
     ] = None,
     index: Annotated[
         Path | None,
-        Option(metavar="FOLDER", help="Answer from an index, which `index build` makes.", show_default=False),
+        Option(
+            metavar="FOLDER",
+            help="The folder of an index to answer from, which `index build` makes.",
+            show_default=False,
+        ),
     ] = None,
     k: Annotated[int, Option("-k", help="How many precedents.")] = 5,
     html: Annotated[

@@ -12,7 +12,9 @@ from precedents._version import __version__
 from precedents.errors import FormatError, InputError, PrecedentsError, StoreError
 from precedents.index.contents import FORMAT, INDEX
 from precedents.index.origin import Origin
+from precedents.index.plan import build_of
 from precedents.metrics.preconditioners.hessian import HessianKind
+from precedents.runtime.advice import typed
 from precedents.runtime.sealed import is_sealed
 from precedents.runtime.users_code import out_of_memory
 
@@ -51,8 +53,10 @@ def manifest_of(folder: Path) -> Manifest:
     if not path.is_file():
         if any((folder / name).is_file() for name in BEFORE):
             raise FormatError(f"{folder} was saved by an earlier version, in another format. {again(folder)}")
-        state = "has no saved explainer in it" if folder.is_dir() else "is no folder"
-        raise InputError(f"{folder} {state}. Save one there: explainer.save({str(folder)!r})")
+        what = typed("saved explainer", "index")
+        state = f"has no {what} in it" if folder.is_dir() else "is no folder"
+        told = typed(f"Save one there: explainer.save({str(folder)!r})", f"Build one: {build_of(folder)}")
+        raise InputError(f"{folder} {state}. {told}")
     try:
         text = path.read_bytes()
         content = json.loads(text)
@@ -118,4 +122,7 @@ def damage(folder: Path) -> Iterator[None]:
 
 def again(folder: Path) -> str:
     """What to do with a folder that cannot be used."""
-    return f"Save it again: Explainer(model, train).save({str(folder)!r})"
+    return typed(
+        f"Save it again: Explainer(model, train).save({str(folder)!r})",
+        f"Make it again, elsewhere or when it is removed: {build_of(folder)}",
+    )

@@ -44,7 +44,7 @@ from precedents.explain.manifest import (
 from precedents.gradients.rows import Rows
 from precedents.index.build import saved_codes
 from precedents.index.contents import KIND, IndexFolder
-from precedents.index.origin import ALIKE, Origin, other_rows, row_marks, sample_vector
+from precedents.index.origin import ALIKE, Origin, or_made_by, other_rows, row_marks, sample_vector
 from precedents.index.plan import PLAN
 from precedents.index.recall import Recall
 from precedents.metrics.features.inputs import inputs
@@ -229,7 +229,7 @@ class Saved:
 
     def _differences(self, relevance: Relevance, marks: Mapping[str, Tensor]) -> Iterator[str]:
         yield from self.manifest.origin.differences(Origin.of(relevance))
-        yield from other_rows(self.files.read(TRAIN), marks)
+        yield from other_rows(self.files.read(TRAIN), marks, or_made_by(relevance))
 
     def _otherwise(self, relevance: Relevance, known: Mapping[str, Any]) -> Iterator[str]:
         """What behaves otherwise, the first of it: the rest follows from that."""

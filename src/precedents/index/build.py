@@ -18,7 +18,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.errors import BudgetError, InputError
 from precedents.index.basis import BASIS, CodeBasis
 from precedents.index.contents import INDEX, Contents
-from precedents.index.plan import PLAN, ROWS, IndexPlan, threads
+from precedents.index.plan import PLAN, ROWS, IndexPlan, refuse_grown, threads
 from precedents.index.recall import CODE, LEAST, Recall
 from precedents.index.shards import FOLDER, WORKSHOPS, Maker, Workshop, opened, read_plans, shard
 from precedents.index.suited import refusal
@@ -27,6 +27,7 @@ from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.advice import typed
 from precedents.runtime.atomic import sweep, written_to
 from precedents.runtime.budget import Budget
 from precedents.runtime.engines._engine import Engine
@@ -68,20 +69,32 @@ class Building:
     folder: Path
     made: Maker
     memory: int | str | None = None
-    rows: int = ROWS  # of a shard, and
-    threads: int = field(default_factory=torch.get_num_threads)  # of a process, if it is not planned yet
+    rows: int | None = None  # of a shard, and
+    threads: int = field(default_factory=torch.get_num_threads)  # of a process; if it is not planned yet
 
     def prepared(self) -> Workshop:
         """The workshop, with a plan: the one that is there, or a new one."""
         _checked_place(self.folder)
         relevance = None if (self.folder / PLAN).is_file() else self._plan()
         plans = read_plans(self.folder)
-        if self.memory is not None and Budget.of(self.memory).bytes < plans[0].memory:
+        self._refuse_settings(plans[0])
+        workshop = opened(self.folder, plans, self.made, relevance)
+        refuse_grown(plans[-1].places.stop, len(workshop.relevance.workspace.train), self.folder)
+        return workshop
+
+    def _refuse_settings(self, plan: IndexPlan) -> None:
+        """Refuses settings that are not those of the plan."""
+        if self.memory is not None and Budget.of(self.memory).bytes < plan.memory:
             raise InputError(
-                f"{self.folder} was planned for {readable(plans[0].memory)} of memory, not {self.memory}. "
+                f"{self.folder} was planned for {readable(plan.memory)} of memory, not {self.memory}. "
                 "Allow as much, or build elsewhere: the same bytes need the same batches."
             )
-        return opened(self.folder, plans, self.made, relevance)
+        planned = len(plan.shards[0].places)
+        if self.rows is not None and min(self.rows, plan.places.stop) != planned:
+            raise InputError(
+                f"{self.folder} was planned with {planned:,} rows in a shard, not {self.rows:,}. Leave "
+                f"{typed('rows', '--rows')} out to go on with those, or build elsewhere."
+            )
 
     def _plan(self) -> Relevance:
         """Writes a new plan; what it is of."""
@@ -92,7 +105,7 @@ class Building:
             raise InputError(told)
         _checked_size(relevance, self.folder)
         with threads(self.threads):
-            plan = IndexPlan.of(relevance, memory, self.rows)
+            plan = IndexPlan.of(relevance, memory, self.rows or ROWS)
         self.folder.mkdir(parents=True, exist_ok=True)
         plan.write(self.folder / PLAN)
         return relevance
@@ -112,7 +125,7 @@ class Building:
                 workshop.make(number)
         else:
             made = engine.run(partial(shard, self.folder.absolute(), self.made), wanted)
-            deque(tracked(made, "shards", len(wanted)), maxlen=0)
+            deque(tracked(made, "shards", len(wanted), at_once=engine.elsewhere), maxlen=0)
             WORKSHOPS.clear()
         finished(workshop)
         return workshop
@@ -182,10 +195,13 @@ def _checked_size(relevance: Relevance, folder: Path) -> None:
     """Refuses a training set that is too small for a basis, and a disk without room."""
     recall, n = Recall(relevance), len(relevance.vectors)
     if recall.sample < LEAST:
+        kept = typed(
+            "Explainer(model, train).save(folder) keeps the whole vectors of a small set",
+            "A small set is asked without an index: precedents explain {of} --case 0",
+        )
         raise InputError(
             f"An index needs a sample of {LEAST} rows for its basis, and there is one of {recall.sample}: of "
-            f"{n} training instances, in the memory that is allowed. Explainer(model, train).save(folder) "
-            "keeps the whole vectors of a small set."
+            f"{n} training instances, in the memory that is allowed. {kept}."
         )
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     size, free = CODE * n, disk_usage(there).free

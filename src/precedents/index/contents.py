@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 import torch
 from torch import Tensor
@@ -18,11 +19,12 @@ from precedents.data.examples import Examples
 from precedents.errors import FormatError, InputError, StoreError
 from precedents.index.basis import BASIS, CodeBasis
 from precedents.index.codes import Codes
-from precedents.index.origin import Origin, other_rows, row_marks
-from precedents.index.plan import PLAN, IndexPlan, Write, again, refuse
+from precedents.index.origin import Origin, or_made_by, other_rows, row_marks
+from precedents.index.plan import PLAN, IndexPlan, Write, again, build_of, number_of, refuse, refuse_grown
 from precedents.index.recall import CODE, Recall
 from precedents.index.shards import CODES, is_whole, read_plans, read_shard, shard_path
 from precedents.metrics.relevance import Relevance
+from precedents.runtime.advice import typed
 from precedents.runtime.atomic import write
 from precedents.runtime.progress import tracked
 from precedents.runtime.sealed import sealed, unsealed
@@ -67,7 +69,7 @@ class Contents:
                 )
             if values["kind"] != KIND:
                 raise InputError(
-                    f"{folder} holds whole vectors, and no codes. Load it: Explainer.load({str(folder)!r}, ...)"
+                    f"{folder} holds whole vectors, and no codes. They answer by {_asked(folder)}."
                 )
             return cls(**values)
         except OSError as error:
@@ -82,13 +84,13 @@ def _incomplete(folder: Path) -> str:
     """What a folder without index.json lacks."""
     if not (folder / PLAN).is_file():
         state = "has no index in it" if folder.is_dir() else "is no folder"
-        return f"{folder} {state}. Build one: Index.build(model, train, {str(folder)!r})"
+        return f"{folder} {state}. Build one: {build_of(folder)}"
     plans = read_plans(folder)
     count = sum(len(plan.shards) for plan in plans)
     there = sum(shard_path(folder, number).is_file() for number in range(count))
     return (
-        f"The index in {folder} is not complete: {there} of {count} shards are there. The same "
-        f"Index.build(model, train, {str(folder)!r}) goes on."
+        f"The index in {folder} is not complete: {there} of {count} shards are there. It goes on by "
+        f"{build_of(folder)}, with the model and the training set that it was begun with."
     )
 
 
@@ -163,18 +165,28 @@ class IndexFolder:
         first, train = self.plans[0], relevance.workspace.train
         refuse(list(first.origin.differences(Origin.of(relevance))), self.folder)
         recall, n = Recall(relevance), len(train)
-        if len(self.kept) != n:
-            refuse([f"the number of training instances ({len(self.kept)} then, {n} now)"], self.folder)
+        self._refuse_number(n)
         relevance.workspace.classifier.budget.required(
             CODE * self.total, "The codes of the index", "Allow more memory, or divide the training set."
         )
         known, codes = self._read()
         now = {"labels": train.labels, "rows": row_marks(train, range(n))}
-        refuse(list(other_rows({name: known[name][self.kept] for name in now}, now)), self.folder)
+        then = {name: known[name][self.kept] for name in now}
+        refuse(list(other_rows(then, now, or_made_by(relevance))), self.folder)
         refuse(self._otherwise(relevance, known), self.folder)
         basis = CodeBasis.read(self.folder / BASIS, first, relevance)
         codes = codes if len(self.kept) == self.total else codes.some(self.kept)
         relevance.workspace.cache.put(recall.slot, [(basis.coder, codes)])
+
+    def _refuse_number(self, n: int) -> None:
+        """Refuses a training set of another size, with what makes it fit."""
+        gone = len(self.contents.removed)
+        found = [] if n == len(self.kept) else [number_of(len(self.kept), n)]
+        if gone and n == self.total:
+            told = f"{gone} of its instances were removed: pass the training set without them, in its order."
+            refuse(found, self.folder, told)
+        refuse_grown(len(self.kept), n, self.folder)
+        refuse(found, self.folder)
 
     def _read(self) -> tuple[dict[str, Tensor], Codes]:
         """What is known of all rows, and their codes."""
@@ -208,3 +220,11 @@ def _logits(relevance: Relevance, places: Sequence[int]) -> Behaviour:
     """Of some rows."""
     train: Examples = relevance.workspace.train
     return behaviour(relevance.workspace.classifier, train.selected(places), seen=False)
+
+
+def _asked(folder: Path) -> str:
+    """How a question is asked of a folder."""
+    return typed(
+        f"Explainer.load({str(folder)!r}, model, train)",
+        f"precedents explain {{of}} --index {quote(str(folder))} --case 0",
+    )

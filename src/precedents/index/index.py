@@ -16,7 +16,7 @@ from precedents.index.build import Building, Given, finished, unasked
 from precedents.index.check import IndexCheck, checked
 from precedents.index.codes import KEPT, Coder
 from precedents.index.contents import IndexFolder, State, state
-from precedents.index.plan import ROWS, threads
+from precedents.index.plan import threads
 from precedents.index.recall import CODE, FLOAT32, Recall
 from precedents.index.shards import Workshop, added_plan, read_plans
 from precedents.metrics.metric import Metric
@@ -39,7 +39,7 @@ class IndexOptions(TypedDict, total=False):
     """What may be said beside the model, the training set and the metric."""
 
     memory: int | str | None  # what a process may use, in bytes or as "2 GB"
-    rows: int  # of a shard: what a kill loses at most
+    rows: int | None  # of a shard: what a kill loses at most
     shard: str | None  # the part of the shards that is made now, as "7/64"
     hidden: Sequence[str] | None  # this and all that follows is as for Explainer
     vectorise: Any
@@ -90,12 +90,12 @@ class Index:
         model, train, metric: as for `Explainer`.
         folder: where it is kept: a new one, or one with a build that is not complete.
         engine: who makes the shards, as "processes(workers=4)" or "ray"; this process without it.
-        options: `memory` of a process; `rows` of a shard; `shard`, as "7/64", if this process makes the
-            seventh of 64 parts of the shards alone; and of `Explainer` what says what the model and the data
-            are: `hidden`, `vectorise`, `classes`, `loss`, `output`, `text`, `image`, `labels`, `ids`.
+        options: `memory` of a process; `rows` of a shard, 4,096 without it; `shard`, as "7/64", if this process
+            makes the seventh of 64 parts of the shards alone; and of `Explainer` what says what the model and
+            the data are: `hidden`, `vectorise`, `classes`, `loss`, `output`, `text`, `image`, `labels`, `ids`.
 
-        Several processes may build one folder side by side. A folder of another model, metric or training set
-        is refused, by what differs.
+        Several processes may build one folder side by side. A folder of another model, metric, training set or
+        size of the shards is refused, by what differs.
         """
         building, part = _building(model, train, folder, metric, options)
         return cls(building.built(engine, part))
@@ -227,8 +227,9 @@ class Index:
     def remove(self, places: Any) -> None:
         """Takes training instances out, by their places; nothing is computed.
 
-        places: whole numbers, as explanations name them. `Explainer.load` then wants the training set without
-            these instances: places behind them are lower by as many.
+        places: whole numbers, as explanations name them before any of these is removed. `Explainer.load` then
+            wants the training set without these instances: the others are in their order, and those behind a
+            removed one have a place that is lower by one. Ids stay.
         """
         known, relevance = IndexFolder.open(self.folder), self.relevance
         subject, n = relevance.workspace.subject, len(relevance.workspace.train)
@@ -261,7 +262,9 @@ def _building(
 ) -> tuple[Building, str | None]:
     """What is to be built of what was passed, and which part of it."""
     refuse_keywords("Index", options, sorted(IndexOptions.__optional_keys__))
-    rows = whole_number(options.get("rows", ROWS), "rows", FEWEST_ROWS)
+    rows = options.get("rows")
+    if rows is not None:
+        rows = whole_number(rows, "rows", FEWEST_ROWS)
     told = {name: value for name, value in options.items() if name not in ("memory", "rows", "shard")}
     given = Given(model, train, metric, told)
     return Building(path(folder, "folder"), given, options.get("memory"), rows), options.get("shard")

@@ -78,16 +78,22 @@ def row_marks(train: Examples, places: range) -> Tensor:
     return torch.frombuffer(bytearray(b"".join(found)), dtype=torch.uint8).reshape(len(places), -1)
 
 
-def other_rows(before: Mapping[str, Tensor], now: Mapping[str, Tensor], first: int = 0) -> Iterator[str]:
-    """In words which labels and rows differ; the first of them is at the place `first`."""
+def other_rows(before: Mapping[str, Tensor], now: Mapping[str, Tensor], made_by: str = "") -> Iterator[str]:
+    """In words which labels and rows differ; `made_by` is what `or_made_by` says."""
     n, m = len(before["labels"]), len(now["labels"])
     if n != m:
         yield f"the number of training instances ({n} then, {m} now)"
         return
-    for name in ("labels", "rows"):
+    for name, more in (("labels", ""), ("rows", made_by)):
         places = (before[name] != now[name]).reshape(n, -1).any(dim=1).nonzero().flatten().tolist()
         if places:
-            yield f"the {name} of the training set ({len(places)} of {n}, the first at {first + places[0]})"
+            yield f"the {name} of the training set ({len(places)} of {n}, the first at {places[0]}){more}"
+
+
+def or_made_by(relevance: Relevance) -> str:
+    """What makes rows of a user's data, if anything does, to be said after rows that differ."""
+    made_by = relevance.workspace.subject.adapter.made_by
+    return "" if made_by is None else f" or {made_by}, which makes them"
 
 
 def sample_vector(vectors: Vectors) -> Rows:

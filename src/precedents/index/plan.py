@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
@@ -22,10 +23,11 @@ from precedents.data.examples import Examples
 from precedents.errors import FormatError, StaleError, StoreError
 from precedents.gradients.gradients import planned
 from precedents.index.codes import BUCKETS, EXACT, KEPT, LEFT
-from precedents.index.origin import Origin, row_marks, told_alike, vector_told
+from precedents.index.origin import Origin, or_made_by, row_marks, told_alike, vector_told
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.relevance import Relevance
+from precedents.runtime.advice import typed
 from precedents.runtime.atomic import write
 from precedents.runtime.progress import tracked
 from precedents.runtime.sealed import sealed, unsealed
@@ -157,19 +159,21 @@ class IndexPlan:
         refuse(found, folder)
 
     def _otherwise(self, relevance: Relevance) -> Iterator[str]:
-        """What behaves otherwise; rows that are not what they were are not asked for it."""
+        """Which of a few rows are others, or what the model makes otherwise of them."""
         places, n = self.behaviour["places"], len(relevance.workspace.train)
         if places[-1] >= n:
             yield f"the number of training instances (more than {places[-1]} then, {n} now)"
             return
         now, within = _behaviour(relevance, places), tolerance(relevance.workspace.classifier)
-        same = torch.tensor([a == b for a, b in zip(self.behaviour["rows"], now["rows"], strict=True)])
+        pairs = zip(places, self.behaviour["rows"], now["rows"], strict=True)
+        other = [place for place, then, here in pairs if then != here]
+        if other:
+            yield f"rows or labels of the training set (at {other[0]}){or_made_by(relevance)}"
+            return
         then, here = (
-            {name: torch.tensor(each[name], dtype=torch.double)[same] for name in COLUMNS}
+            {name: torch.tensor(each[name], dtype=torch.double) for name in COLUMNS}
             for each in (self.behaviour, now)
         )
-        if not same.any():
-            return
         told = [each.partition(" (")[0] for each in differences(then, here, within)]
         yield from told or self.another_vector(relevance)
 
@@ -226,15 +230,41 @@ def mark_of(train: Examples, places: range) -> str:
     return blake2b(row_marks(train, places).numpy().tobytes() + labels, digest_size=16).hexdigest()
 
 
-def refuse(found: Sequence[str], folder: Path) -> None:
-    """Refuses what an index is not of."""
+def refuse(found: Sequence[str], folder: Path, advice: str | None = None) -> None:
+    """Refuses what an index is not of; without advice it is to be built again."""
     if found:
-        raise StaleError(f"{folder} does not fit, for these differ: {'; '.join(found)}. {again(folder)}")
+        told = advice or again(folder)
+        raise StaleError(f"{folder} does not fit, for these differ: {'; '.join(found)}. {told}")
 
 
 def again(folder: Path) -> str:
     """What to do with an index that cannot be used."""
-    return f"Build it again, elsewhere or when it is removed: Index.build(model, train, {str(folder)!r})"
+    return f"Build it again, elsewhere or when it is removed: {build_of(folder)}"
+
+
+def build_of(folder: Path) -> str:
+    """How an index is built, or goes on."""
+    return typed(
+        f"Index.build(model, train, {str(folder)!r})",
+        f"precedents index build {{of}} --index {quote(str(folder))}",
+    )
+
+
+def number_of(then: int, now: int) -> str:
+    """In words that the training set has another size."""
+    return f"the number of training instances ({then} then, {now} now)"
+
+
+def refuse_grown(then: int, now: int, folder: Path) -> None:
+    """Refuses a training set with more instances than an index has, with what adds them."""
+    told = typed(
+        f"add them: Index.extend({str(folder)!r}, model, train), or index.add(rows) before the set has grown",
+        f"add them: precedents index add {{of}} --index {quote(str(folder))}",
+    )
+    if now > then:
+        found = [number_of(then, now)]
+        rather = again(folder).replace("Build", "build", 1)
+        refuse(found, folder, f"If the new ones stand at its end, {told}. Otherwise {rather}")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from precedents.errors import FormatError
 from precedents.gradients.rows import Rows
 from precedents.index.basis import BASIS, CodeBasis, basis_of
 from precedents.index.codes import Codes
-from precedents.index.origin import row_marks
+from precedents.index.origin import or_made_by, row_marks
 from precedents.index.plan import PLAN, IndexPlan, Write, again, mark_of, refuse, threads
 from precedents.index.suited import coordinates
 from precedents.metrics.relevance import Relevance
@@ -59,6 +59,7 @@ class Workshop:
         train = self.relevance.workspace.train
         if len(train) < places.stop or mark_of(train, places) != mark:
             told = f"the rows or labels of the training set, from {places.start} to {places.stop - 1}"
+            told += or_made_by(self.relevance)
             refuse([told], self.folder)
 
     @property

@@ -1,5 +1,7 @@
 """What can be indexed: scores that rise with plain inner products; and why the rest cannot, and what could."""
 
+from shlex import quote
+
 from torch import Tensor
 
 from precedents.gradients.rows import Rows
@@ -13,6 +15,7 @@ from precedents.metrics.similarities.cosine import cosine
 from precedents.metrics.similarities.dot import dot
 from precedents.metrics.similarities.l2 import l2
 from precedents.registry import written
+from precedents.runtime.advice import typed
 from precedents.runtime.sparse import SparseRows
 
 RISING = (cosine, dot, l2)  # similarities that are larger where the inner product is
@@ -39,7 +42,10 @@ def coordinates(relevance: Relevance, rows: Rows) -> Rows:
 def refusal(relevance: Relevance) -> str | None:
     """Why the metric has no index here, and the nearest thing that there is; None if it has one."""
     metric, workspace = relevance.metric, relevance.workspace
-    kept = "Explainer(model, train, metric).save(folder) keeps whole vectors"
+    kept = typed(
+        "Explainer(model, train, metric).save(folder) keeps whole vectors",
+        f"It is asked without an index: precedents explain {{of}} --metric {quote(str(metric))} --case 0",
+    )
     if metric.similarity not in RISING:
         known = ", ".join(sorted(written(each) for each in RISING))
         return (

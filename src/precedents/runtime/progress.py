@@ -41,19 +41,23 @@ _within: ContextVar[str] = ContextVar("within", default="")  # what the work is 
 class Pace:
     """How far some work is, and how long the rest will take.
 
-    `total` is how many items there are, `work` how many seconds each is expected to take; both if known.
+    `total` is how many items there are, `work` how many seconds each is expected to take; both if known. Of
+    items that workers elsewhere make, `at_once` at a time, the first came when they had started: it says
+    nothing of the others.
     """
 
-    def __init__(self, total: int | None, work: Sequence[float] | None = None) -> None:
+    def __init__(self, total: int | None, work: Sequence[float] | None = None, at_once: int = 0) -> None:
         self.total, self.done = total, 0
         self.work = work if work is not None and sum(work) > 0 else None
+        self.at_once = at_once if self.work is None else 0
         self.began = self.latest = monotonic()
         self.counted = 0.0  # seconds of the finished items, as far as they were to be expected
 
     def advance(self) -> None:
         """One item more is done."""
         took = monotonic() - self.latest
-        self.counted += took if self.work is None else min(took, MOST * self._expected)
+        if self.done or not self.at_once:
+            self.counted += took if self.work is None else min(took, MOST * self._expected)
         self.done, self.latest = self.done + 1, self.latest + took
 
     @property
@@ -74,10 +78,10 @@ class Pace:
     def left(self) -> float | None:
         """Seconds from now on: expected ones, as many times as those of the finished items took longer."""
         size, completed = self.size, self.completed
-        if size is None or (self.work is None and not self.done):
+        if size is None or (self.work is None and self.done <= self.at_once):
             return None
         trust = 0.0 if self.work is None else TRUST * size
-        slower = (self.counted + trust) / (completed + trust)
+        slower = (self.counted + trust) / (completed - bool(self.at_once) + trust)
         current, running = min(self._expected, size - completed), monotonic() - self.latest
         return slower * (size - completed - current) + max(slower * current - running, running / 10)
 
@@ -128,12 +132,14 @@ def tracked(
     total: int | None = None,
     patience: float = 1.0,
     work: Sequence[float] | None = None,
+    at_once: int = 0,
 ) -> Iterator[T]:
     """The items, with the progress and the remaining time once `patience` seconds have passed.
 
-    `work` are the seconds that each item is expected to take; without it all are taken for equal.
+    `work` are the seconds that each item is expected to take; without it all are taken for equal. `at_once`
+    says how many of them workers elsewhere make at a time, which have to start first.
     """
-    pace = Pace(total if total is not None or not isinstance(items, Sized) else len(items), work)
+    pace = Pace(total if total is not None or not isinstance(items, Sized) else len(items), work, at_once)
     title, show = _within.get() + title, _inner.get()
     with show(title, pace) if show else _outermost(title, pace, patience) as advance:
         for item in items:
@@ -261,20 +267,23 @@ def _columns() -> Iterator["ProgressColumn"]:
 def _lines(title: str, pace: Pace, patience: float, tell: Tell) -> Iterator[tuple[Advance, Show]]:
     """A line after the first item that ends too late, then after twice the time, at least every half minute.
 
-    Work within an item has a line when none came for half a minute.
+    If there were any, a last one says that all is done. Work within an item has a line when none came for half
+    a minute.
     """
     latest = monotonic()
 
     @contextmanager
     def show(title: str, pace: Pace, due: float | None = None) -> Iterator[Advance]:
+        begun = False
+
         def advance() -> None:
-            nonlocal latest, due
+            nonlocal latest, due, begun
             pace.advance()
-            now, spent = pace.latest, pace.latest - pace.began
+            now, spent, over = pace.latest, pace.latest - pace.began, pace.done == pace.total
             late = spent > due if due is not None else now > latest + LONGEST
-            if late and pace.done != pace.total:
+            if (late and not over) or (begun and over):
                 due = None if due is None else min(2 * spent, spent + LONGEST)
-                latest = now
+                latest, begun = now, due is not None
                 tell(f"{title}: {_state(pace)}")
 
         yield advance
@@ -293,10 +302,11 @@ def _on_stderr(line: str) -> None:
 
 
 def _state(pace: Pace) -> str:
-    left = pace.left()
-    if left is None:
-        return f"{pace.done} done in {duration(pace.latest - pace.began)}"
-    return f"{pace.done} of {pace.total}, {duration(left)} left"
+    left, took = pace.left(), duration(pace.latest - pace.began)
+    if pace.total is None:
+        return f"{pace.done} done in {took}"
+    told = f"{pace.done} of {pace.total}"
+    return f"{told} in {took}" if pace.done == pace.total or left is None else f"{told}, {duration(left)} left"
 
 
 def duration(seconds: float) -> str:

@@ -32,8 +32,13 @@ def build(
     address: Address = None,
     shard: Shard = None,
     rows: Annotated[
-        int, Option(min=16, help="Training instances of a shard: what a kill loses at most.")
-    ] = 4096,
+        int | None,
+        Option(
+            min=16,
+            help="Training instances of a shard: what a kill loses at most.",
+            show_default="4096, or as the folder was planned",
+        ),
+    ] = None,
     prepare: Annotated[bool, Option("--prepare", help="Write the plan and the basis, and no shard.")] = False,
     memory: Memory = None,
     data: Data = None,

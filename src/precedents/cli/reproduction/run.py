@@ -74,7 +74,7 @@ def run(
         memory = memory or readable(available() // ((workers or cpu_count() or 1) + 1))
         every = share.of_all(tasks(wanted, places, out, data=data, metrics=items(metrics), memory=memory))
         made = work(every, told, None if quiet else say)
-        for task in tracked(made, "repeats", len(every)):
+        for task in tracked(made, "repeats", len(every), at_once=told.elsewhere):
             say(f"{task.setting.name} repeat {task.repeat} is done")
         count = "1 repeat" if len(places) == 1 else f"{len(places)} repeats"
         show(f"{out}: {count} of {', '.join(setting.name for setting in wanted)}{share}")

@@ -62,6 +62,11 @@ class Engine(ABC):
         """How many tasks one machine has at a time, as far as it is known here."""
         return (getattr(self, "workers", 0) or cpu_count() or 1) if self.apart else 1
 
+    @property
+    def elsewhere(self) -> int:
+        """How many tasks workers have at a time that have to start first; 0 where tasks run in this process."""
+        return self.at_once if self.apart else 0
+
     @abstractmethod
     def results(self, job: Job, tell: Tell | None) -> Iterator[tuple[int, Any]]:
         """Of each task its place and what the work gives for it, as they end. `tell` is as for `run`.

@@ -17,6 +17,7 @@ from typing import Any
 
 from precedents._version import __version__
 from precedents.errors import InputError, PrecedentsError
+from precedents.runtime.advice import advising
 from precedents.runtime.progress import Tell, quiet, told
 from precedents.runtime.users_code import place, refused, why
 
@@ -47,7 +48,7 @@ def packed(value: object, what: str) -> bytes:
 
 def packed_work(work: Callable[[Any], Any]) -> bytes:
     """The work, with the versions that its worker must have, and where this process finds modules."""
-    return pickle.dumps((_versions(), sys.path, packed(work, "The work")))
+    return pickle.dumps((_versions(), sys.path, packed(advising(work), "The work")))
 
 
 def carried_out(work: bytes, task: bytes, tell: Tell | None) -> bytes:

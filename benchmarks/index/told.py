@@ -1,0 +1,224 @@
+"""The part of the page about indexes: every goal with its number beside it, and the works one by one."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.index import rivals, scaling
+from benchmarks.index.measured import ASKED, least
+from benchmarks.index.works import BATCH, WORKS
+from benchmarks.records import Record
+
+Found = Mapping[str, Record]  # the last record of each work
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What was to be reached, and by which record that is seen."""
+
+    what: str
+    goal: str
+    work: str
+    number: Callable[[Record], float]
+    met: Callable[[float], bool]
+    shown: Callable[[float], str]
+
+
+def at_most(what: str, limit: float, work: str, number: Callable[[Record], float]) -> Goal:
+    """A ratio, or a number, that is not to be exceeded."""
+    return Goal(what, f"{limit:g}", work, number, lambda found: found <= limit, lambda found: f"{found:.2f}")
+
+
+def share(what: str, limit: int, work: str, number: Callable[[Record], float]) -> Goal:
+    """One of so many parts, at most."""
+    return Goal(what, f"1/{limit}", work, number, lambda found: found <= 1 / limit, _part)
+
+
+def _part(found: float) -> str:
+    return f"1/{1 / found:.0f}" if found < 1 else f"{found:.1f}"
+
+
+def build(record: Record) -> float:
+    """Of plain passes."""
+    return float(record["build"] / record["plain"])
+
+
+def second(record: Record) -> float:
+    """Of the first question."""
+    return float(record["second"] / record["first"])
+
+
+def question(record: Record) -> float:
+    """Of the least that a question takes."""
+    return float(record["question"] / least(record))
+
+
+def size(record: Record) -> float:
+    """Bytes a row."""
+    return float(record["bytes"] / record["n"])
+
+
+def peak(record: Record) -> float:
+    """In MiB."""
+    return float(record["peak"])
+
+
+def exactly(what: str, goal: str, work: str, number: Callable[[Record], float], most: float) -> Goal:
+    """A number that is to be as near to nothing."""
+    return Goal(what, goal, work, number, lambda found: found <= most, lambda found: f"{found:.0e}")
+
+
+SECOND = "second question in one process, of the first"
+COMPLETE = "recall at 10"
+GOALS = [
+    at_most("build, of plain passes", 1.3, "mnist", build),
+    at_most("build, of plain passes", 1.15, "mobilenet", build),
+    share(SECOND, 5, "readme", second),
+    share(SECOND, 20, "bert", second),
+    share(SECOND, 100, "mnist", second),
+    *(
+        at_most("question, of a scan and the rows computed", 2, work, question)
+        for work in ("mnist", "cnn 100,000")
+    ),
+    *(
+        Goal("bytes a row", "1,126", work, size, lambda found: found <= 1126, lambda found: f"{found:,.0f}")
+        for work in ("mnist", "bert", "cnn 1,000,000")
+    ),
+    *(
+        exactly("error of returned scores", "1e-12", work, lambda r: float(r["error"]), 1e-12)
+        for work in ("readme",)
+    ),
+    *(
+        Goal(
+            COMPLETE,
+            "1.000",
+            work,
+            lambda r: float(r["recall"]),
+            lambda found: found == 1,
+            lambda f: f"{f:.3f}",
+        )
+        for work in WORKS
+    ),
+    Goal(
+        "two workers, of one",
+        "1.8",
+        scaling.NAME,
+        lambda r: float(r["one"] / r["two"]),
+        lambda found: found >= 1.8,
+        lambda found: f"{found:.2f}",
+    ),
+    at_most("question, warm, seconds", 2, "cnn 1,000,000", lambda r: float(r["question"])),
+    Goal(
+        "peak memory, MiB",
+        "1,907 (2 GB)",
+        "cnn 1,000,000",
+        peak,
+        lambda found: found <= 2e9 / 2**20,
+        lambda found: f"{found:,.0f}",
+    ),
+]
+
+
+def section(records: Sequence[Record]) -> Iterator[str]:
+    """The lines of the page."""
+    found = {record["key"]: record for record in records}
+    yield from ("", "## Indexes", "")
+    yield (
+        "Every goal of the index beside what was measured; single precision but for the README's model, which "
+        "computes in double precision. `python -m benchmarks.index` measures it, `make kills` the goal that a "
+        "killed build loses one shard of each worker and ends with the same bytes, `make cluster` that a "
+        "node is lost."
+    )
+    yield ""
+    yield from goals(found)
+    yield ""
+    yield from works(found)
+    yield from _projections(found)
+
+
+def goals(found: Found) -> Iterator[str]:
+    """One line for each goal."""
+    yield "| what | goal | measured | | model | rows |"
+    yield "|---|---:|---:|---|---|---:|"
+    for goal in GOALS:
+        title = WORKS[goal.work].title if goal.work in WORKS else "ResNet, 28 x 28 images"
+        record = found.get(goal.work)
+        if record is None:
+            yield f"| {goal.what} | {goal.goal} | not measured | | {title} | |"
+            continue
+        number = goal.number(record)
+        met = "met" if goal.met(number) else "**missed**"
+        yield f"| {goal.what} | {goal.goal} | {goal.shown(number)} | {met} | {title} | {record['n']:,} |"
+    if scaling.NAME in found:
+        same = "the same bytes" if found[scaling.NAME]["same bytes"] else "**other bytes**"
+        yield f"\nOne worker and two made {same}."
+
+
+def works(found: Found) -> Iterator[str]:
+    """One line for each work."""
+    yield (
+        "`Index.build` beside plain forward and backward passes over the training set in batches of "
+        f"{BATCH}; a question to a loaded index (the median of {ASKED}, warm) beside a full pass for the same; "
+        "recall at 10 and the error of returned scores against the full pass; how many rows were computed "
+        "again for a case, in the median and at most; the peak memory of building, loading and asking beyond "
+        "the model, the data and the libraries, of 2 GB that were allowed. Processes of one thread."
+    )
+    yield ""
+    yield (
+        "| work | rows | parameters | build, of plain passes | question, ms | of a full pass | bytes a row | "
+        "recall | error | rows again | how it is known | peak, MiB |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|"
+    yield from (line(found[name]) for name in WORKS if name in found)
+
+
+def line(record: Record) -> str:
+    """Of a work."""
+    sure = ", ".join(f"{count} {name}" for name, count in record["sure"].items())
+    cells = [
+        f"{record['n']:,}",
+        f"{record['parameters']:,}",
+        f"{build(record):.2f}",
+        f"{1000 * record['question']:.0f}",
+        _part(record["question"] / record.get("pass", record["check"])),
+        f"{size(record):,.0f}",
+        f"{record['recall']:.3f}",
+        f"{record['error']:.0e}",
+        f"{record['computed']:,} / {record['most']:,}",
+        sure,
+        f"{peak(record):.0f}",
+    ]
+    return f"| {WORKS[record['work']].title} | " + " | ".join(cells) + " |"
+
+
+def _projections(found: Found) -> Iterator[str]:
+    """Beside what others keep."""
+    compared = [(name, work) for work in WORKS if WORKS[work].projected for name in rivals.LIBRARIES]
+    lines = [_rival(found[f"{name} {work}"], name) for name, work in compared if f"{name} {work}" in found]
+    if not lines:
+        return
+    yield ""
+    yield (
+        "Others keep random projections of the gradients, and return the scores of these: the same models, "
+        "training sets and cases, the cosines of what they keep by their own settings (TRAK 2,048 numbers of a "
+        "row, LoGra 4,096 of each linear layer; it has none of others), beside exact ones. Recall is at 10, the "
+        "error is the standard deviation among the 100 most relevant."
+    )
+    yield ""
+    yield (
+        "| | work | rows | parameters | build, of plain passes | question, ms | bytes a row | recall | error |"
+    )
+    yield "|---|---|---:|---:|---:|---:|---:|---:|---:|"
+    yield from lines
+
+
+def _rival(record: Record, name: str) -> str:
+    cells = [
+        rivals.LIBRARIES[name][0],
+        WORKS[record["work"]].title,
+        f"{record['n']:,}",
+        f"{record['parameters']:,}",
+    ]
+    if "failed" in record:
+        return f"| {' | '.join(cells)} | {record['failed']} | | | | |"
+    cells += [f"{build(record):.2f}", f"{1000 * record['question']:.0f}", f"{record['bytes']:,.0f}"]
+    return f"| {' | '.join(cells)} | {record['recall']:.3f} | {record['error']:.3f} |"
