@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates, index, jobs, sparse_text
+from benchmarks import estimates, explorer, index, jobs, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.memory import section
@@ -35,6 +35,7 @@ def page(
     sparse: Sequence[Record] = (),
     indexes: Sequence[Record] = (),
     of_jobs: Sequence[Record] = (),
+    explored: Sequence[Record] = (),
 ) -> Iterator[str]:
     """The lines of the page."""
     compared = main_works(works)
@@ -70,6 +71,8 @@ def page(
         yield from index.section(indexes)
     if of_jobs:
         yield from jobs.section(of_jobs)
+    if explored:
+        yield from explorer.section(explored)
 
 
 def main_works(works: Sequence[Summary]) -> list[Summary]:
@@ -242,7 +245,8 @@ def main() -> None:
     sparse = list(Records(given.results / "sparse_text.jsonl"))
     indexes = list(Records(given.results / "index.jsonl"))
     of_jobs = list(Records(given.results / "jobs.jsonl"))
-    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs)
+    explored = list(Records(given.results / "explorer.jsonl"))
+    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs, explored)
     (given.out / "benchmarks.md").write_text("\n".join(lines) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(main_works(works), titles, NAMES), given.out / "images" / "benchmarks.svg")

@@ -12,8 +12,9 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from precedents.explorer import close_looks, looks
+from precedents.explorer.attempts import attempts
 from precedents.explorer.changes import CHANGES
-from precedents.explorer.findings import attempts, audit, suspects
+from precedents.explorer.findings import audit, suspects
 from precedents.explorer.guard import AsgiScope, Gate, Receive, Send
 from precedents.explorer.jobs import OVER, QueuedJob
 from precedents.explorer.looks import Look
@@ -45,6 +46,8 @@ THREADS = 4  # that make pages
 TICK, BEAT, LONGEST = 0.2, 50, 3000  # seconds of a look at a job; ticks between signs of life; ticks at most
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 NO_STORE = {"cache-control": "no-store"}
+KEPT = "private, max-age=3600"  # by a browser: pictures of a start
+DIGITS = 12  # of a place
 
 
 class Pages:
@@ -55,6 +58,31 @@ class Pages:
         self._threads: CapacityLimiter | None = None
         self._making: dict[Hashable, asyncio.Future[bytes]] = {}
         self.router = Router([*self._reading(), *self._changing()], default=_nothing)
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """What is kept is given at once, all else by its route."""
+        kept = self._ready(scope) if scope["method"] == "GET" else None
+        if kept is None:
+            await self.router(scope, receive, send)
+            return
+        content, kind, caching = kept
+        length = str(len(content)).encode()
+        headers = [(b"content-type", kind), (b"cache-control", caching), (b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    def _ready(self, scope: AsgiScope) -> tuple[bytes, bytes, bytes] | None:
+        """A kept page, JSON or picture, its type, and how long a browser keeps it."""
+        path: str = scope["path"]
+        if path.startswith("/pictures/"):
+            _, _, which, name = [*path.split("/"), "", ""][:4]
+            place = name.removesuffix(".png")
+            known = place.isascii() and place.isdecimal() and len(place) <= DIGITS and name.endswith(".png")
+            content = self.world.pictures.get((which, int(place))) if known else None
+            return None if content is None else (content, b"image/png", KEPT.encode())
+        content = self.world.pages.get((self.world.version, path, scope["query_string"]))
+        kind = JSON if path.startswith("/api/") else HTML
+        return None if content is None else (content, kind.encode(), b"no-store")
 
     def _reading(self) -> list[Route]:
         routes = [Route("/", _first, methods=["GET"])]
@@ -89,7 +117,7 @@ class Pages:
         return await to_thread.run_sync(work, limiter=self._threads)
 
     async def _page(self, template: str, look: Callable[[World, Query], Look], request: Request) -> Response:
-        depth = request.url.path.count("/") - 1
+        depth = request.scope["path"].count("/") - 1
 
         def make() -> bytes:
             found = look(self.world, Query(request.query_params.multi_items(), request.path_params))
@@ -105,7 +133,7 @@ class Pages:
 
     async def _kept(self, request: Request, make: Callable[[], bytes]) -> bytes:
         """The same question in the same state has the same answer, made once for all who ask meanwhile."""
-        key = self.world.version, request.url.path, request.url.query
+        key = self.world.version, request.scope["path"], request.scope["query_string"]
         found = self.world.pages.get(key)
         if found is None:
             if key not in self._making:
@@ -128,7 +156,7 @@ class Pages:
         content = self.world.pictures.get((which, place))
         if content is None:
             content = await self._threaded(partial(picture, self.world, which, place))
-        return Response(content, 200, {"cache-control": "private, max-age=3600"}, "image/png")
+        return Response(content, 200, {"cache-control": KEPT}, "image/png")
 
     async def _map(self, request: Request) -> Response:
         content = await self._threaded(partial(columns, self.world, request.path_params["name"]))
@@ -195,7 +223,7 @@ def _file(name: str) -> dict[str, str]:
 
 async def _icon(_: Request) -> Response:
     content, kind = asset("icon.svg")
-    return Response(content, 200, {"cache-control": "private, max-age=3600"}, kind)
+    return Response(content, 200, {"cache-control": KEPT}, kind)
 
 
 async def _first(_: Request) -> Response:
@@ -208,4 +236,4 @@ async def _nothing(scope: AsgiScope, receive: Receive, send: Send) -> None:  # n
 
 def application(world: World, door: Door) -> Gate:
     """All pages behind the guard."""
-    return Gate(Pages(world).router, door)
+    return Gate(Pages(world), door)

@@ -11,7 +11,6 @@ from precedents.explorer.tags import TAGS
 from precedents.explorer.world import World
 
 SHOWN = 6  # precedents of a case by a metric
-TRAIN = "explainer.subject.train"
 ANSWERED = 24  # cases of a training instance that are shown, right and wrong each
 
 
@@ -48,11 +47,6 @@ def case(world: World, query: Query) -> Look:
             "explain", "--case", str(place), "--metric", only or world.main, "-k", str(k)
         ),
     }
-
-
-def _words(options: Mapping[str, Any]) -> list[str]:
-    """Options of a command."""
-    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
 def _others(known: Mapping[str, Any], likeliest: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -100,6 +94,7 @@ def train(world: World, query: Query) -> Look:
     query.over()
     answers, measures = world.answers.get(name), world.measures.get("case")
     known = answers is not None and answers.complete and measures is not None
+    k = min(MOST, len(world.subject.train))
     return {
         "instance": instance(world, "train", place),
         "probabilities": probabilities(world, "train", place) if "train" in world.measures else [],
@@ -111,10 +106,8 @@ def train(world: World, query: Query) -> Look:
         "around": _around(place, len(world.subject.train)),
         "choices": TAGS,
         "classes": [world.class_name(i) for i in range(world.subject.classifier.classes)],
-        "python": world.origin.python(
-            name, f"print(explainer.explain(explainer.subject.train.selected([{place}]), k=5))"
-        ),
-        "command": "",
+        "python": world.origin.python(name, f"print(explainer.answers({place}, test, k={k}))"),
+        "command": world.origin.command("answers", "--index", str(place), "--metric", name, "-k", str(k)),
     }
 
 
