@@ -35,6 +35,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.estimates --out benchmarks/results
 	$(BIN)/python -m benchmarks.sparse_text --out benchmarks/results
 	$(BIN)/python -m benchmarks.index --out benchmarks/results $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m benchmarks.explorer --out benchmarks/results
 	$(BIN)/python -m benchmarks.page --results benchmarks/results --out docs
 
 # An audit of the size of 20 Newsgroups (drawn texts, no download): its table, seconds and peak memory.

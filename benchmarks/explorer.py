@@ -1,24 +1,19 @@
-"""The explorer's goals, measured: sizes, packages, latencies with 50 clients, memory, points, projection.
+"""The explorer's goals, each measured: sizes, packages, starts, latencies with 50 clients, memory, maps.
 
-`python -m benchmarks.explorer` prints a table. Leave the machine alone while it measures; `--short` is a look.
+    python -m benchmarks.explorer --out benchmarks/results
+
+appends a record for each and prints a table; `--parts` measures some, `--short` looks at a tenth of everything
+without a record. Leave the machine alone while it measures.
 """
 
 import argparse
-import asyncio
 import gc
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import requires
 from importlib.resources import files
-from signal import SIGINT
-from statistics import median
-from tempfile import TemporaryDirectory
-from threading import Thread
-from time import monotonic, perf_counter, sleep
-from urllib.request import HTTPCookieProcessor, build_opener
+from pathlib import Path
+from time import perf_counter, sleep
 
 import psutil
 import torch
@@ -27,50 +22,62 @@ from rich.table import Table
 from torch import nn
 
 import precedents as pr
+from benchmarks.explored import starts
+from benchmarks.explored.clients import CLIENTS, asked
+from benchmarks.explored.drawing import drawn
+from benchmarks.machine import here
+from benchmarks.records import Record, Records, now
 from precedents.explorer.answers import AllAnswers
 from precedents.explorer.projection import components, projected, trust
+from precedents.explorer.running import Explorer
 
-CLIENTS = 50
-GOALS = {"page": (60, 150), "JSON": (30, 75), "picture": (20, 60)}  # milliseconds: median, 99th percentile
-TARGETS = {"page": "/cases?list=all", "JSON": "/api/v1/cases?size=24", "picture": "/pictures/train/3.png"}
-
-MAP_PAGE = """<!doctype html><link rel="stylesheet" href="assets/explorer.css"><body data-base="">
-<script type="module" src="assets/map.js"></script><p id="gone" hidden></p><p id="progress"></p>
-<div class="map-page" id="map" data-columns="columns" data-count="COUNT" data-classes='["one"]' data-lines="">
-<div><select id="colour"><option>label</option></select><button id="lasso"></button><button id="view"></button>
-<button id="whole"></button><div class="map-frame"><canvas id="points" tabindex="0"></canvas>
-<div class="tip" hidden></div></div><ul class="legend"></ul><p id="drawing"></p></div>
-<section><small id="count"></small><p id="hint"></p><ol id="chosen"></ol><form id="tag-all"></form></section>
-</div>"""
-
-Line = tuple[str, str, str]  # what, measured, the goal
+TARGETS = {  # what is asked for: the median and the 99th percentile that are wanted, in milliseconds
+    "page": ("/cases?list=all", 60, 150),
+    "JSON": ("/api/v1/cases?size=24", 30, 75),
+    "picture": ("/pictures/train/3.png", 20, 60),
+}
+BUSY = 250  # milliseconds of the 99th percentile while a job computes
+CLICK = 150  # milliseconds of the 95th percentile of a click
+KILO, MEGA = 1000, 2**20
 
 
-def sizes() -> list[Line]:
+@dataclass(frozen=True)
+class Measured:
+    """One goal, and what was measured."""
+
+    what: str
+    goal: str
+    measured: str
+    met: bool
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much of everything is measured."""
+
+    short: int = 1  # by what sizes are divided
+    seconds: float = 10  # of a measurement of latencies
+    busy: float = 600  # of all that are made while a job computes
+
+
+def sizes(_: Effort) -> Iterator[Measured]:
     """Bytes of what a page loads, and of what the room adds to the wheel."""
     folder = files("precedents").joinpath("explorer")
-    found = {
-        name: len(folder.joinpath("assets", name).read_bytes())
-        for name in ("explorer.js", "map.js", "explorer.css")
-    }
-    room = sum(
-        len(path.read_bytes())
-        for part in (folder, folder / "assets", folder / "templates")
-        for path in part.iterdir()
-        if path.is_file()
-    )
-    return [
-        ("script of the first page", f"{found['explorer.js'] / 1000:.1f} kB", "60 kB"),
-        ("script of the map", f"{found['map.js'] / 1000:.1f} kB", "25 kB"),
-        ("the room, not compressed", f"{room / 1000:.0f} kB", "200 kB in the wheel"),
-    ]
+    script, own = (len(folder.joinpath("assets", name).read_bytes()) for name in ("explorer.js", "map.js"))
+    parts = (folder, folder / "assets", folder / "templates")
+    room = sum(len(path.read_bytes()) for part in parts for path in part.iterdir() if path.is_file())
+    for what, size, most in (
+        ("script of the first page", script, 60),
+        ("script of the map", own, 25),
+        ("all files of the explorer, not compressed", room, 200),
+    ):
+        yield Measured(what, f"{most} kB", f"{size / KILO:.0f} kB", size <= most * KILO)
 
 
-def packages() -> list[Line]:
+def packages(_: Effort) -> Iterator[Measured]:
     """What the extra brings, with what that brings, beyond what the library needs already."""
-    own, extra = closure("precedents", ""), closure("precedents", "explorer")
-    new = sorted(extra - own)
-    return [("packages", f"{len(new)}: {', '.join(new)}", "5")]
+    new = sorted(closure("precedents", "explorer") - closure("precedents", ""))
+    yield Measured("packages that the extra brings", "5", f"{len(new)}: {', '.join(new)}", len(new) <= 5)
 
 
 def closure(name: str, extra: str) -> set[str]:
@@ -81,94 +88,101 @@ def closure(name: str, extra: str) -> set[str]:
     waiting = [(name, extra)]
     while waiting:
         own, wanted = waiting.pop()
-        for line in requires(own) or []:
-            needed = Requirement(line)
-            if needed.marker is None or any(
-                needed.marker.evaluate({"extra": each}) for each in ({wanted, ""} if wanted else {""})
-            ):
-                key = needed.name.lower().replace("_", "-")
-                if key not in found and key != "precedents":
-                    found.add(key)
-                    waiting.append((key, ""))
+        extras = {wanted, ""} if wanted else {""}
+        for needed in map(Requirement, requires(own) or []):
+            key = needed.name.lower().replace("_", "-")
+            here = needed.marker is None or any(needed.marker.evaluate({"extra": each}) for each in extras)
+            if here and key not in found and key != "precedents":
+                found.add(key)
+                waiting.append((key, ""))
     return found
 
 
-def world(n: int, m: int) -> "tuple[pr.Explainer, tuple[torch.Tensor, torch.Tensor]]":
-    """A small model of pictures."""
+def memory(effort: Effort) -> Iterator[Measured]:
+    """What answers of 10,000 cases by five metrics hold, with their reverse."""
+    n, m = 60_000 // effort.short, 10_000 // effort.short
+    gc.collect()
+    before = psutil.Process().memory_info().rss
+    held = []
+    for _ in range(5):
+        answers = AllAnswers.empty(m, n, 10)
+        answers.indices[:] = torch.randint(n, answers.indices.shape, dtype=torch.int32)
+        answers.scores[:] = torch.rand(answers.scores.shape)
+        answers.below[:] = 1
+        answers.done[:] = True
+        answers.answered_by(3)
+        held.append(answers)
+    grown = (psutil.Process().memory_info().rss - before) / MEGA
+    yield Measured(f"memory of {n:,} x {m:,} x 5 metrics", "300 MB", f"{grown:.0f} MB", grown <= 300)
+
+
+def started(effort: Effort) -> Iterator[Measured]:
+    """Seconds from the command to its address, and to a page with precedents."""
+    found = starts.digits()
+    for what, name, most in (
+        ("first start, digits: a useful page", "fresh useful", 5),
+        ("start with kept answers, digits: the address", "address", 3),
+        ("start with kept answers, digits: a useful page", "useful", 5),
+    ):
+        yield Measured(what, f"{most} s", f"{found[name]:.1f} s", found[name] <= most)
+    n = 60_000 // effort.short
+    found = starts.many(n)
+    for what, name, most in (("the address", "address", 3), ("a useful page", "useful", 5)):
+        told = f"start with kept answers, {n:,} x 10,000: {what}"
+        yield Measured(told, f"{most} s", f"{found[name]:.1f} s", found[name] <= most)
+
+
+def explorer_of(n: int, m: int) -> Explorer:
+    """The explorer of a small model of pictures, when everything is answered."""
     torch.manual_seed(0)
     x, y = torch.rand(n + m, 1, 8, 8), torch.arange(n + m) % 10
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10))
-    return pr.Explainer(model, (x[:n], y[:n])), (x[n:], y[n:])
+    return rested(pr.explore(pr.Explainer(model, (x[:n], y[:n])), (x[n:], y[n:]), metrics=["cos_last"]))
 
 
-async def client(explorer, target: str, stop: float) -> list[float]:
-    """Asks again and again; the seconds of each answer."""
-    door, taken = explorer.door, []
-    reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-    cookie = f"{door.cookie}={door.secret}"
-    head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\nCookie: {cookie}\r\n\r\n".encode()
-    while monotonic() < stop:
-        began = perf_counter()
-        writer.write(head)
-        top = await reader.readuntil(b"\r\n\r\n")
-        assert b" 200 " in top.split(b"\r\n")[0]
-        length = next(line for line in top.lower().split(b"\r\n") if line.startswith(b"content-length"))
-        await reader.readexactly(int(length.split(b":")[1]))
-        taken.append(perf_counter() - began)
-    writer.close()
-    return taken
-
-
-async def clients(explorer, target: str, seconds: float, count: int) -> list[float]:
-    """Many of them at once."""
-    found = await asyncio.gather(*(client(explorer, target, monotonic() + seconds) for _ in range(count)))
-    return sorted(each for taken in found for each in taken)
-
-
-def asked(args: argparse.Namespace) -> None:
-    """A process of its own that asks, so that it does not share the server's interpreter."""
-
-    class Door:
-        port, cookie, secret = args.port, f"precedents-{args.port}", args.secret
-
-    class Told:
-        door = Door
-
-    found = asyncio.run(clients(Told, args.target, args.seconds, CLIENTS))
-    sys.stdout.write(f"{len(found)} {median(found)} {found[int(0.99 * (len(found) - 1))]}\n")
-
-
-def latencies(explorer, seconds: float, state: str) -> list[Line]:
-    """With 50 clients that never pause."""
-    lines = []
-    for what, target in TARGETS.items():
-        command = [sys.executable, "-m", "benchmarks.explorer", "--ask", "--port", str(explorer.door.port)]
-        command += ["--secret", explorer.door.secret, "--target", target, "--seconds", str(seconds)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  this module
-        count, middle, high = map(float, done.stdout.split())
-        goal = f"p50 {GOALS[what][0]}, p99 {GOALS[what][1]} ms" if state == "idle" else "p99 250 ms"
-        told = f"p50 {1000 * middle:.0f}, p99 {1000 * high:.0f} ms, {count / seconds:.0f} a second"
-        lines.append((f"{what}, 50 clients, {state}", told, goal))
-    return lines
-
-
-def served(seconds: float) -> list[Line]:
-    """Latencies while nothing and while a job computes, and one click at a time."""
-    explorer = pr.explore(*world(2_000, 1_000), metrics=["cos_last"])
+def rested(explorer: Explorer) -> Explorer:
+    """When no job is left."""
     while any(job.state in ("waiting", "running") for job in explorer.world.jobs.every.values()):
         sleep(0.1)
-    lines = latencies(explorer, seconds, "idle")
-    clicks = []
-    for case in range(200):
-        began = perf_counter()
-        asyncio.run(clients(explorer, f"/cases/{case}", 0.0001, 1))
-        clicks.append(perf_counter() - began)
-    lines.append(("click to known precedents, p95", f"{1000 * sorted(clicks)[189]:.0f} ms", "150 ms"))
+    return explorer
+
+
+def served(effort: Effort) -> Iterator[Measured]:
+    """Latencies with 50 clients that never pause, while nothing and while a job computes, and of a click."""
+    explorer = explorer_of(2_000, 1_000)
+    for what, (target, middle, high) in TARGETS.items():
+        found = asked(explorer.door.port, explorer.door.secret, target, effort.seconds)
+        met = found["p50"] <= middle and found["p99"] <= high and not found["errors"]
+        yield Measured(f"{what}, {CLIENTS} clients", f"p50 {middle}, p99 {high} ms", latency(found), met)
+    yield click(explorer)
     explorer.world.jobs.ask("busy", "busy", _busy)
     sleep(0.5)
-    lines += latencies(explorer, seconds, "while a job computes")
+    for what, (target, _, _) in TARGETS.items():
+        found = asked(explorer.door.port, explorer.door.secret, target, effort.busy / len(TARGETS))
+        told = f"{what}, {CLIENTS} clients, while a job computes, {effort.busy / len(TARGETS):.0f} s"
+        met = found["p99"] <= BUSY and not found["errors"]
+        yield Measured(told, f"p99 {BUSY} ms, no error", latency(found), met)
     explorer.stop()
-    return lines
+
+
+def latency(found: dict[str, float]) -> str:
+    """What clients tell, in words."""
+    told = f"p50 {found['p50']:.0f}, p99 {found['p99']:.0f} ms, {found['rate']:.0f} a second"
+    return f"{told}, {found['errors']:.0f} errors" if found["errors"] else told
+
+
+def click(explorer: Explorer) -> Measured:
+    """One after the other, pages of cases that nobody has looked at yet."""
+    import asyncio
+
+    from benchmarks.explored.clients import clients
+
+    door, taken = explorer.door, []
+    for case in range(200):
+        ((seconds, _),) = asyncio.run(clients(door.port, door.secret, f"/cases/{case}", 0, 1))
+        taken.append(1000 * seconds)
+    high = sorted(taken)[189]
+    return Measured("click to known precedents", f"p95 {CLICK} ms", f"p95 {high:.0f} ms", high <= CLICK)
 
 
 def _busy(job) -> None:
@@ -178,179 +192,114 @@ def _busy(job) -> None:
         (x @ x).relu().sum().item()
 
 
-def memory(n: int, m: int, metrics: int) -> list[Line]:
-    """What answers of so many cases by so many metrics hold, with their reverse."""
-    gc.collect()
-    before = psutil.Process().memory_info().rss
-    held = []
-    for _ in range(metrics):
-        answers = AllAnswers.empty(m, n, 10)
-        answers.indices[:] = torch.randint(n, answers.indices.shape, dtype=torch.int32)
-        answers.scores[:] = torch.rand(answers.scores.shape)
-        answers.below[:] = 1
-        answers.done[:] = True
-        answers.answered_by(3)
-        held.append(answers)
-    grown = psutil.Process().memory_info().rss - before
-    return [(f"answers of {n:,} x {m:,} by {metrics} metrics", f"{grown / 2**20:.0f} MB", "300 MB")]
+def points(effort: Effort) -> Iterator[Measured]:
+    """A million points in a browser without a graphics card."""
+    n = 1_000_000 // effort.short
+    first, again = drawn(n)
+    told = f"the first picture after {first:.1f} s, a further one {1000 * again:.0f} ms"
+    yield Measured(f"{n:,} points drawn, no graphics card", "drawn", told, True)
 
 
-def projection(n: int) -> list[Line]:
-    """The map of n points in 50 dimensions."""
-    drawn = torch.Generator().manual_seed(0)
-    centres = 4 * torch.randn(10, 50, generator=drawn)
-    points = components(centres[torch.arange(n) % 10] + torch.randn(n, 50, generator=drawn), 50)
+def million(effort: Effort) -> Iterator[Measured]:
+    """A training set of a million rows: a page of its list that nobody has looked at yet, and its map."""
+    n, m = 1_000_000 // effort.short, 100
+    torch.manual_seed(0)
+    y = torch.arange(n + m) % 10
+    x = 2 * torch.randn(10, 16)[y] + torch.randn(n + m, 16)
+    model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 10))
+    explorer = rested(pr.explore(pr.Explainer(model, (x[:n], y[:n]), "cos_last"), (x[n:], y[n:])))
+    door = explorer.door
+    taken = [asked(door.port, door.secret, f"/train?page={i}", 0.1, 1)["p50"] for i in range(2, 12)]
+    high = max(taken)
+    yield Measured(f"a page of a list of {n:,} instances", "listed", f"{high:.0f} ms at most", True)
     began = perf_counter()
-    places = projected(points, 0)
-    return [
-        (
-            f"projection of {n:,}",
-            f"{perf_counter() - began:.0f} s, trust {trust(points, places):.2f}",
-            "60 s for 60,000",
-        )
-    ]
+    asked(door.port, door.secret, "/map?by=hidden", 0.1, 1)
+    rested(explorer)
+    found = explorer.world.single.get(("map", "hidden"))
+    told = f"{perf_counter() - began:.0f} s, trust {float(found['trust']):.2f}"
+    yield Measured(f"map of {n:,} instances", "drawn", told, True)
+    explorer.stop()
 
 
-def starts() -> list[Line]:
-    """From the command to its address, and to a page with precedents, where answers are kept already."""
-    with TemporaryDirectory() as folder:
-        words = [sys.executable, "-m", "precedents"]
-        run = f"{folder}/run"
-        train = [
-            *words,
-            "train",
-            "--dataset",
-            "digits",
-            "--model",
-            "logistic_regression",
-            "--epochs",
-            "5",
-            "--quiet",
-        ]
-        subprocess.run([*train, "--out", run], check=True, capture_output=True)  # noqa: S603  this package
-        for _ in range(2):  # the first one answers, the second one reads
-            began = perf_counter()
-            command = [*words, "explore", run, "--no-browser", "--quiet"]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603  this package
-            assert process.stdout is not None
-            address = process.stdout.readline().strip()
-            told = perf_counter() - began
-            page = useful(address)
-            useful_after = perf_counter() - began
-            process.send_signal(SIGINT)
-            process.wait()
-    assert "its precedents are being computed" not in page
-    return [
-        ("start with kept answers, digits: address", f"{told:.1f} s", "3 s"),
-        ("start with kept answers, digits: useful page", f"{useful_after:.1f} s", "5 s"),
-    ]
+def projection(effort: Effort) -> Iterator[Measured]:
+    """The map of 60,000 points in 50 dimensions; the same bytes for the same seed."""
+    n, made = 60_000 // effort.short, torch.Generator().manual_seed(0)
+    centres = 4 * torch.randn(10, 50, generator=made)
+    given = components(centres[torch.arange(n) % 10] + torch.randn(n, 50, generator=made), 50)
+    began = perf_counter()
+    places = projected(given, 0)
+    seconds = perf_counter() - began
+    same = torch.equal(places, projected(given, 0))
+    told = f"{seconds:.0f} s, trust {trust(given, places):.2f}, {'the same' if same else 'other'} bytes again"
+    yield Measured(f"projection of {n:,} on a plane", "60 s, the same bytes", told, seconds <= 60 and same)
 
 
-def useful(address: str) -> str:
-    """The first page, once it has precedents."""
-    opener = build_opener(HTTPCookieProcessor())
-    base = address.partition("?")[0]
-    page = opener.open(address).read().decode()
-    while "its first precedent is" not in page:
-        sleep(0.05)
-        page = opener.open(f"{base}cases").read().decode()
-    return page
+PARTS: dict[str, Callable[[Effort], Iterator[Measured]]] = {
+    "memory": memory,
+    "sizes": sizes,
+    "packages": packages,
+    "starts": started,
+    "served": served,
+    "points": points,
+    "projection": projection,
+    "million": million,
+}
 
 
-def points(n: int) -> list[Line]:
-    """A map of n points in a browser without a graphics card: its first picture, and one more."""
-    sys.path.insert(0, "tests")
-    import chromium
-    from playwright.sync_api import sync_playwright
-
-    assets = {
-        name: files("precedents").joinpath("explorer", "assets", name).read_text()
-        for name in ("map.js", "explorer.js", "explorer.css")
-    }
-    drawn = torch.Generator().manual_seed(0)
-    zeros = torch.zeros(n, dtype=torch.int16).numpy().tobytes()
-    places = torch.randn(n, 2, generator=drawn).numpy().tobytes()
-    content = places + zeros + zeros + torch.rand(n, generator=drawn).numpy().tobytes() * 2
-    page = MAP_PAGE.replace("COUNT", str(n))
-    bodies = {"/map": (page.encode(), "text/html"), "/columns": (content, "application/octet-stream")}
-    bodies |= {
-        f"/assets/{name}": (text.encode(), "text/css" if name.endswith("css") else "text/javascript")
-        for name, text in assets.items()
-    }
-    with serving(bodies) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium.found(), args=["--headless", *chromium.FLAGS]
-        )
-        opened = browser.new_page(viewport={"width": 1440, "height": 900})
-        opened.set_default_timeout(120_000)
-        began = perf_counter()
-        opened.goto(f"{address}/map")
-        opened.wait_for_selector("#map[data-drawn]")
-        first = perf_counter() - began
-        opened.locator("#points").focus()
-        again = []
-        for _ in range(10):
-            middle = perf_counter()
-            opened.keyboard.press("ArrowLeft")
-            opened.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            again.append(perf_counter() - middle)
-        browser.close()
-    return [
-        (
-            f"{n:,} points drawn, no graphics card",
-            f"first after {first:.1f} s, then {1000 * median(again):.0f} ms",
-            "drawn",
-        )
-    ]
+def section(records: Sequence[Record]) -> Iterator[str]:
+    """The lines of the page."""
+    yield ""
+    yield "## Explorer"
+    yield ""
+    yield (
+        f"What the explorer should do, and what was measured. {CLIENTS} clients in a process of their own ask "
+        "for the same again and again without a pause, beside the server on the same machine; a job that "
+        "computes is a product of matrices on all cores. Goals that are missed are struck out. "
+        "`python -m benchmarks.explorer` measures it."
+    )
+    latest = {(record["part"], record["what"]): record for record in records}
+    newest = {record["part"]: record["date"] for record in records}
+    shown = [each for (part, _), each in latest.items() if each["date"] == newest[part]]
+    yield ""
+    yield from unique(f"- {_machine(record)}" for record in shown)
+    yield ""
+    yield "| | goal | measured |"
+    yield "|---|---|---|"
+    for record in sorted(shown, key=lambda record: list(PARTS).index(record["part"])):
+        goal = record["goal"] if record["met"] else f"~~{record['goal']}~~"
+        yield f"| {record['what']} | {goal} | {record['measured']} |"
 
 
-@contextmanager
-def serving(bodies: Mapping[str, tuple[bytes, str]]) -> Iterator[str]:
-    """A server of these files alone."""
+def _machine(record: Record) -> str:
+    machine = record["machine"]
+    told = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gigabytes']} GB"
+    return f"{told}, {record['date'][:10]}"
 
-    class Files(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content, kind = bodies.get(self.path, (b"", "text/plain"))
-            self.send_response(200)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
 
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+def unique(lines: Iterator[str]) -> Iterator[str]:
+    """Each once."""
+    yield from dict.fromkeys(lines)
 
 
 def main() -> None:
-    """Measures, and prints a table."""
+    """Measures, records and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="a tenth of everything")
-    parser.add_argument("--ask", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
-    for name in ("--secret", "--target"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement of latencies")
-    args = parser.parse_args()
-    if args.ask:
-        asked(args)
-        return
-    short = 10 if args.short else 1
-    lines = [*sizes(), *packages(), *memory(60_000 // short, 10_000 // short, 5)]
-    lines += [
-        *starts(),
-        *served(args.seconds / short),
-        *points(1_000_000 // short),
-        *projection(60_000 // short),
-    ]
-    table = Table("what", "measured", "goal")
-    for line in lines:
-        table.add_row(*line)
-    Console(width=140).print(table)
+    parser.add_argument("--short", action="store_true", help="a tenth of everything, without a record")
+    parser.add_argument("--out", type=Path, help="the folder of the records; without it none is kept")
+    parser.add_argument("--parts", default=",".join(PARTS), help="with commas between")
+    given = parser.parse_args()
+    effort = Effort(10, 1, 3) if given.short else Effort()
+    records = Records(given.out / "explorer.jsonl") if given.out and not given.short else None
+    (machine, versions), console = here(), Console(width=150)
+    table = Table("what", "goal", "measured", "met")
+    for part in given.parts.split(","):
+        date = now()
+        for found in PARTS[part](effort):
+            table.add_row(found.what, found.goal, found.measured, "yes" if found.met else "no")
+            if records is not None:
+                more = {"date": date, "machine": machine, "versions": versions}
+                records.append({"key": f"{part}: {found.what}", "part": part, **asdict(found), **more})
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates, jobs, sparse_text
+from benchmarks import estimates, explorer, jobs, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.index import told as index
@@ -37,6 +37,7 @@ def page(
     sparse: Sequence[Record] = (),
     indexes: Sequence[Record] = (),
     of_jobs: Sequence[Record] = (),
+    explored: Sequence[Record] = (),
 ) -> Iterator[str]:
     """The lines of the page."""
     measured = main_works(works)
@@ -74,6 +75,8 @@ def page(
         yield from index.section(indexes)
     if of_jobs:
         yield from jobs.section(of_jobs)
+    if explored:
+        yield from explorer.section(explored)
 
 
 def main_works(works: Sequence[Summary]) -> list[Summary]:
@@ -275,7 +278,8 @@ def main() -> None:
     sparse = list(Records(given.results / "sparse_text.jsonl"))
     indexes = list(Records(given.results / "index.jsonl"))
     of_jobs = list(Records(given.results / "jobs.jsonl"))
-    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs)
+    explored = list(Records(given.results / "explorer.jsonl"))
+    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs, explored)
     (given.out / "benchmarks.md").write_text("\n".join(lines) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(with_peers(main_works(works)), titles, NAMES), given.out / "images" / "benchmarks.svg")

@@ -16,6 +16,7 @@ import precedents as pr
 from explorer.conftest import HOSTILE, Client, filled, parsed, path_of, picture_world, received
 from precedents.errors import InputError
 from precedents.explorer import limits
+from precedents.explorer.cache import ByteCache
 from precedents.explorer.safety import HEAD, Door
 from precedents.explorer.server import Listener
 
@@ -531,3 +532,39 @@ def test_two_starts_do_not_share_tokens_or_cookies() -> None:
     finally:
         one.stop()
         two.stop()
+
+
+def test_what_is_kept_is_given_as_it_was_made(client, explorer) -> None:
+    """Byte by byte and header by header, by the short way and by the long one."""
+    explorer.world.changed()
+    explorer.world.pictures = ByteCache(2**20)
+    for target in (
+        "/cases?list=all",
+        "/api/v1/cases?list=all",
+        "/pictures/train/7.png",
+        "/pictures/case/7.png?v=1",
+    ):
+        made, kept = (client.raw(client.head(target)).partition(b"\r\n\r\n") for _ in range(2))
+        assert made[2] == kept[2]
+        assert _named(made[0]) == _named(kept[0])
+
+
+def _named(head: bytes) -> set[bytes]:
+    return {line for line in head.lower().split(b"\r\n") if not line.startswith(b"date")}
+
+
+def test_what_is_kept_is_given_to_nobody_without_the_cookie(client) -> None:
+    for target in ("/cases?list=all", "/pictures/train/3.png"):
+        assert client.ask(target)[0] == client.ask(target)[0] == 200
+        assert client.ask(target, Cookie=None)[0] == 401
+        assert client.ask(target, Host="evil.example")[0] == 421
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/pictures/train/3", "/pictures/train/-3.png", "/pictures/train/3.png/4", "/pictures/train/3.png.png",
+     "/pictures/none/3.png", "/pictures//3.png", "/pictures/train/" + "3" * 13 + ".png"],
+)  # fmt: skip
+def test_a_picture_that_is_none_is_refused_while_others_are_kept(client, target) -> None:
+    assert client.ask("/pictures/train/3.png")[0] == 200
+    assert client.ask(target)[0] in (400, 404)

@@ -28,6 +28,8 @@ from precedents.zoo.run import Prepared, Recipe, Run
         (["nowhere", "--certificate", "none.pem"], "TLS needs both"),
         (["nowhere", "--port", "70000"], "The port is 70000"),
         (["nowhere", "--audit", "none.json"], "none.json is no file"),
+        (["nowhere", "--keep", "pyproject.toml"], "pyproject.toml is a file"),
+        (["nowhere", "--keep", "pyproject.toml/kept"], "pyproject.toml is a file"),
     ],
 )
 def test_wrong_use_is_one_line_and_no_address(words, told, capfd) -> None:
@@ -44,7 +46,9 @@ def test_training_again_takes_the_answers_along_and_leaves_the_tags(tmp_path) ->
     run.write(tmp_path / "run")
     folder = tmp_path / "run" / "explorer"
     folder.mkdir()
-    for name in ("explorer.json", "0000.safetensors", ".lock", "tags-0123abcd.json"):
+    (folder / "partial" / "0123").mkdir(parents=True)
+    own = ("explorer.json", "0000.safetensors", ".lock", "partial/0123/sums.safetensors")
+    for name in (*own, "tags-0123abcd.json"):
         (folder / name).write_text("")
     run.write(tmp_path / "run")
     assert [path.name for path in folder.iterdir()] == ["tags-0123abcd.json"]

@@ -48,7 +48,7 @@ def explorers(tmp_path_factory) -> Iterator[dict]:
     ):
         explainer, test = world()
         keep = tmp_path_factory.mktemp(kind)
-        few = {"metrics": ["cos_grad", "dot_grad"], "criteria": ["identical_class", "identical_class(k=5)"]}
+        few = {"metrics": ["cos_grad", "dot_grad"], "criteria": ["identical_class(k=5)", "identical_instance"]}
         audit = (
             pr.audit(explainer.subject.classifier, explainer.subject.train, test, **few, k=5)
             if kind == "pictures"
@@ -380,11 +380,22 @@ def test_suspect_accused_by_case_back(visit) -> None:
 def test_a_cell_of_the_audit_leads_to_the_cases_that_failed_it(visit) -> None:
     page = visit.go("audit")
     expect(page.locator(".verdicts tbody tr")).to_have_count(2)
-    cell = page.locator(".verdicts td a").first
+    cell = page.locator(".verdicts td a[href^=cases]").first
     count = int(cell.inner_text().split()[0])
     cell.click()
     expect(page.locator("#found-title small")).to_have_text(str(count))
     expect(page.locator("#found-title")).to_contain_text("that failed")
+    page.locator(".found .note a", has_text="audit").click()
+    expect(page.locator("h1")).to_contain_text("believed")
+
+
+def test_a_cell_of_the_audit_leads_to_the_training_instances_that_failed_it(visit) -> None:
+    page = visit.go("audit")
+    cell = page.locator(".verdicts td a[href^=train]").first
+    count = int(cell.inner_text().split()[0])
+    cell.click()
+    expect(page.locator(".lead")).to_contain_text("more relevant to one than it is to itself")
+    expect(page.locator("main > .note")).to_have_text(f"{count} of them")
 
 
 def test_the_whole_report_can_be_had(visit) -> None:
@@ -403,7 +414,7 @@ def test_a_picture_of_ones_own_is_explained(visit, tmp_path) -> None:
     Image.fromarray(drawn).save(tmp_path / "own.png")
     page = visit.go("try")
     page.locator("input[type=file]").set_input_files(tmp_path / "own.png")
-    page.locator(".try-form button").click()
+    page.locator(".try-form button", has_text="Explain").click()
     page.wait_for_selector(".subject img")
     assert page.locator(".tiles .tile").count() == 24
     expect(page.locator(".subject img")).to_have_js_property("naturalWidth", 8)
@@ -413,17 +424,58 @@ def test_a_picture_of_ones_own_is_explained(visit, tmp_path) -> None:
     assert int(tried.measures.predictions[0]) == int(visit.explorer.world.subject.cases(x).labels[0])
 
 
+def test_a_case_is_drawn_on_and_stands_beside_what_it_was(visit) -> None:
+    page = visit.go("cases/3")
+    page.locator("a", has_text="Change it and compare").click()
+    page.wait_for_selector("canvas[data-begun]")
+    page.locator(".try-form button", has_text="Explain").click()
+    expect(page.locator(".problem")).to_contain_text("Draw something")
+    box = page.locator(".paint canvas").bounding_box()
+    page.locator("[data-brush]").select_option("dark")
+    page.locator("[data-width]").select_option("thick")
+    page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.9 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.9 * box["height"], steps=5)
+    page.mouse.up()
+    page.locator(".try-form button", has_text="Explain").click()
+    page.wait_for_url(re.compile(r"id=\d+&case=3"))
+    expect(page.locator(".beside > section")).to_have_count(2)
+    expect(page.locator("h2[id^=try]").first).to_contain_text("Case 3")
+    world = visit.explorer.world
+    before, after = (torch.tensor(each) for each in (world.shown("case", 3), world.tries.get(_id(page)).shown))
+    assert bool((after[-1, 2:6] > 0.9).all())
+    assert torch.allclose(after[:4].flatten(), before[:4].flatten(), atol=0.01)
+    fresh = {each.get_attribute("data-instance") for each in page.locator(".tile.new").all()}
+    first = {f"train-{i}" for i in world.answers["cos_grad"].indices[3, :8].tolist()}
+    shown = page.locator(".beside > section").nth(1).locator("ol").first.locator("[data-instance]").all()
+    other = {each.get_attribute("data-instance") for each in shown}
+    assert other - first <= fresh
+
+
+def _id(page: Page) -> int:
+    return int(re.search(r"id=(\d+)", page.url)[1])
+
+
+def test_a_sheet_of_white_is_drawn_on_and_begun_afresh(visit) -> None:
+    page = visit.go("try")
+    sheet = page.locator(".paint canvas")
+    sheet.click(position={"x": 20, "y": 20})
+    expect(sheet).to_have_attribute("data-drawn", "1")
+    page.locator("[data-afresh]").click()
+    assert sheet.get_attribute("data-drawn") is None
+
+
 def test_a_file_that_is_no_picture_is_refused_in_words(visit, tmp_path) -> None:
     (tmp_path / "own.png").write_bytes(b"no picture")
     page = visit.go("try")
     page.locator("input[type=file]").set_input_files(tmp_path / "own.png")
-    page.locator(".try-form button").click()
+    page.locator(".try-form button", has_text="Explain").click()
     expect(page.locator(".problem")).to_contain_text("PNG, JPEG or WebP")
     refused(visit)
 
 
 def test_typed_text_edit_difference(texts) -> None:
-    page = texts.go("try?case=3")
+    page = texts.go("try")
     page.locator("textarea").fill("the coach praised a late goal and the player")
     page.locator(".try-form button").click()
     page.wait_for_url(re.compile(r"id=\d+"))
@@ -434,6 +486,19 @@ def test_typed_text_edit_difference(texts) -> None:
     expect(page.locator(".beside > section")).to_have_count(2)
     expect(page.locator("main")).to_contain_text("the prediction has changed")
     assert page.locator("h2[id^=try]").first.inner_text() == first
+
+
+def test_a_text_of_the_test_set_is_edited_and_stands_beside_itself(texts) -> None:
+    page = texts.go("try?case=3")
+    said = page.locator("textarea").input_value()
+    assert said == texts.explorer.world.shown("case", 3)
+    page.locator("textarea").fill(f"{said} goal")
+    page.locator(".try-form button").click()
+    page.wait_for_url(re.compile(r"id=\d+&case=3"))
+    assert page.locator("h2[id^=try]").first.inner_text().startswith("Case 3")
+    assert page.locator("textarea").input_value() == f"{said} goal"
+    texts.go("try")
+    expect(page.locator("main li").first).to_contain_text("your case")
 
 
 def test_an_empty_text_is_refused_in_words(texts) -> None:
@@ -462,7 +527,7 @@ def test_words_that_a_precedent_shares_with_the_case_are_bold(texts) -> None:
 
 
 def test_a_row_is_changed_and_compared(rows) -> None:
-    page = rows.go("try?case=0")
+    page = rows.go("try")
     page.locator("[data-column=proline]").fill("300")
     page.locator(".try-form button").click()
     page.wait_for_url(re.compile(r"id=\d+"))
@@ -471,6 +536,22 @@ def test_a_row_is_changed_and_compared(rows) -> None:
     page.locator(".try-form button").click()
     page.wait_for_url(re.compile(r"with=\d+"))
     expect(page.locator(".beside > section")).to_have_count(2)
+
+
+def test_instances_are_called_by_their_ids_wherever_they_are_named(rows) -> None:
+    world = rows.explorer.world
+    page = rows.go("cases/3")
+    before, here, after = (world.called("case", i) for i in (2, 3, 4))
+    assert here == "case 7"  # of the frame's index
+    assert page.locator("[rel=prev]").inner_text() == f"← {before}"
+    assert page.locator("[rel=next]").inner_text() == f"{after} →"
+    page.locator("a", has_text="Change it and compare").click()
+    expect(page.locator(".lead a")).to_have_text(here)
+    page.locator("[data-column=proline]").fill("300")
+    page.locator(".try-form button").click()
+    page.wait_for_url(re.compile(r"id=\d+&case=3"))
+    expect(page.locator("main")).to_contain_text("Changed: proline from 1295 to 300.")
+    expect(page.locator("h2[id^=try]").first).to_contain_text("Case 7")
 
 
 def test_a_row_with_a_word_for_a_number_is_refused_in_words(rows) -> None:

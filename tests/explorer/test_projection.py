@@ -1,9 +1,14 @@
 """The map's steps against slow and obvious ones; the same bytes for a seed; neighbours stay neighbours."""
 
+from itertools import count
+
+import pytest
 import torch
 
 from precedents.explorer import projection
 from precedents.explorer.projection import MapPairs, components, forces, neighbours, pairs_of, projected, trust
+from precedents.runtime import checkpoint
+from precedents.runtime.checkpoint import kept_in
 
 
 def clusters(n: int = 300, d: int = 12, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -81,6 +86,52 @@ def test_a_map_has_the_same_bytes_for_the_same_seed_and_keeps_neighbours() -> No
     assert trust(points, one) > 2 * trust(
         points, torch.rand(300, 2, generator=torch.Generator().manual_seed(0))
     )
+
+
+def test_a_map_that_was_killed_goes_on_and_has_the_same_bytes(tmp_path, monkeypatch) -> None:
+    points, _ = clusters(60)
+    whole = projected(points, 3)
+    steps = count()
+
+    def killed(*_) -> None:
+        if next(steps) == 20:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as often, kept_in(tmp_path):
+        often.setattr(checkpoint, "EVERY", 0.0)  # every step is kept
+        often.setattr(checkpoint, "LIGHT", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            projected(points, 3, killed)
+    told: list[int] = []
+    with kept_in(tmp_path):
+        again = projected(points, 3, lambda done, _: told.append(done))
+    assert torch.equal(again, whole)
+    assert told[0] == 21
+
+
+def test_of_very_many_points_some_are_moved_and_the_others_stand_among_them(monkeypatch) -> None:
+    points, group = clusters(900)
+    monkeypatch.setattr(projection, "LARGEST", 300)
+    some = torch.arange(300) * 899 // 299
+    found, own = projected(points, 3), projection.moved(points[some], 3, lambda *_: None)
+    assert torch.equal(found[some], own)
+    other = next(i for i in range(900) if i not in some.tolist())
+    distances = torch.cdist(points[other : other + 1], points[some])[0]
+    near = distances.topk(3, largest=False).indices
+    weight = 1 / distances[near]
+    assert torch.allclose(found[other], (own[near] * weight[:, None]).sum(dim=0) / weight.sum(), atol=1e-4)
+    nearest = neighbours(found, 5)
+    assert float((group[nearest] == group[:, None]).double().mean()) > 0.95
+    drawn = torch.rand(900, 2, generator=torch.Generator().manual_seed(0))
+    assert trust(points, found) > 2 * trust(points, drawn)
+
+
+def test_trust_does_not_depend_on_how_many_distances_are_held(monkeypatch) -> None:
+    points, _ = clusters()
+    places = components(points, 2)
+    whole = trust(points, places)
+    monkeypatch.setattr(projection, "DISTANCES", 900)
+    assert trust(points, places) == whole
 
 
 def test_trust_of_the_points_themselves_is_one() -> None:

@@ -1,6 +1,8 @@
 """What pages show is what the library says: answers, lists, hubs, kept work, jobs, tags, JSON."""
 
+import asyncio
 import json
+import threading
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import torch
+from starlette.requests import Request
 from torch import nn
 from waiting import until
 
@@ -16,6 +19,7 @@ from explorer.conftest import Client, filled, kept_files, picture_world, row_wor
 from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.explorer.answers import AllAnswers, order_of
+from precedents.explorer.app import Pages
 from precedents.explorer.jobs import JobQueue
 from precedents.explorer.lists import LISTS, SURE
 from precedents.explorer.origin import Provenance
@@ -446,18 +450,203 @@ def test_code_that_is_copied_runs(tmp_path, monkeypatch) -> None:
     assert Provenance().command("audit") == ""
 
 
+@pytest.mark.parametrize(
+    "target",
+    ["cases?list=all", "cases/3", "train", "train/5?metric=dot_grad", "hubs?metric=cos_last", "suspects"],
+)
+def test_the_python_of_a_page_runs(client, explorer, target, capsys) -> None:
+    found = json.loads(client.ask(f"/api/v1/{target}")[2])
+    filled(explorer)
+    world = explorer.world
+    scope = {"model": world.subject.classifier, "train": world.subject.train, "test": world.test}
+    exec(found["python"], scope)
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("kind", ["texts", "rows"])
+def test_the_python_of_a_case_of_ones_own_is_the_same_case(kind, capsys) -> None:
+    explainer, test = WORLDS[kind]()
+    explorer = filled(pr.explore(explainer, test))
+    try:
+        client, world = Client(explorer), explorer.world
+        typed = {"text": 'the late "goal"'}
+        if kind == "rows":
+            typed = {"row": {name: str(value) for name, value in world.shown("case", 3).items()}}
+        number = json.loads(client.ask("/api/v1/try", "POST", json.dumps(typed).encode())[2])["try"]
+        filled(explorer)
+        found = json.loads(client.ask(f"/api/v1/try?id={number}")[2])
+        model, train = explainer.subject.classifier, explainer.subject.train
+        scope = {"model": model, "train": train, "test": world.test}
+        line = found["python"].rpartition("explainer.explain")[2]
+        scope["explainer"], code = explainer, found["python"].partition("explainer = ")[2].partition("\n")[2]
+        exec(f"import pandas as pd\n{code}\nfound = explainer.explain{line.rstrip()[:-1]}", scope)
+        shown = [each["index"] for each in found["tried"][0]["columns"]["cos_grad"]]
+        assert [each.index for each in scope["found"].precedents()] == shown
+        assert capsys.readouterr().out.strip()
+    finally:
+        explorer.stop()
+
+
 def test_an_explorer_says_what_it_needs() -> None:
     with pytest.raises(InputError, match="Pass one"):
         pr.explore("model", None)
     explainer, test = picture_world()
     with pytest.raises(InputError, match="https://"):
         pr.explore(explainer, test, proxy="hub")
+    with pytest.raises(InputError, match="is a file, but answers and tags are kept in a folder"):
+        pr.explore(explainer, test, keep=__file__)
     assert AllAnswers.empty(3, 2, 2).k == 2
 
 
 def test_it_is_told_what_it_is(explorer) -> None:
     assert repr(explorer) == "Explorer(Sequential, 60 cases, running)"
     assert isinstance(explorer.world.folder, Path)
+
+
+# The audit's cells
+
+
+def audited(metrics: list[str], **more) -> tuple:
+    """An explorer of pictures whose training set has a long instance, and the audit by all criteria."""
+    explainer, (x, y) = picture_world()
+    batch = explainer.subject.train.take(range(160))
+    inputs = batch.inputs.clone()
+    inputs[0] *= 9
+    explainer = pr.Explainer(explainer.subject.classifier, (inputs, batch.labels))
+    finer = (batch.labels * 2 + torch.arange(160) // 80, y * 2 + torch.arange(60) % 2)
+    audit = pr.audit(
+        explainer.subject.classifier, (inputs, batch.labels), (x, y), metrics=metrics, subclasses=finer
+    )
+    return explainer, (x, y), audit
+
+
+def test_a_cell_of_the_audit_leads_to_what_failed_it_by_every_criterion() -> None:
+    explainer, test, audit = audited(["cos_grad", "dot_x"])
+    explorer = filled(pr.explore(explainer, test, metrics=["dot_x"], audit=pr.Audit.from_json(audit.to_json())))
+    try:
+        client, world = Client(explorer), explorer.world
+        found = json.loads(client.ask("/api/v1/audit")[2])
+        assert found["untold"] == []
+        names = {f"{m}:{c}" for (m, c), each in audit.judgement.outcomes.items() if hasattr(each, "values")}
+        assert set(found["failed"]) == names
+        kinds = {name.partition(":")[2].partition("(")[0] for name in names}
+        assert kinds == {"identical_class", "identical_subclass", "identical_instance", "model_randomization"}
+        trial = pr.Trial.of(world.subject.classifier, world.subject.train, world.test)
+        slow = {
+            "dot_x:identical_class": _of_another_class(trial),
+            "dot_x:identical_instance": _not_itself(world),
+            "dot_x:model_randomization": list(range(60)),
+        }
+        for name, wanted in slow.items():
+            assert wanted
+            page = "cases?list=all&" if found["failed"][name]["set"] == "case" else "train?"
+            shown = json.loads(client.ask(f"/api/v1/{page}size=100&sort=place&failed={name}")[2])
+            listed = shown.get("cases") or shown["instances"]
+            assert [each["place"] for each in listed] == wanted[:100]
+            assert found["failed"][name]["count"] == shown["count"] == len(wanted)
+            assert shown["why"]
+            assert f"failed={name.replace(':', '%3A')}" in client.ask("/audit")[2]
+    finally:
+        explorer.stop()
+
+
+def _of_another_class(trial: pr.Trial) -> list[int]:
+    firsts = trial.scores(pr.metric("dot_x")).argmax(dim=1)
+    said = trial.cases.labels
+    return [i for i in range(60) if trial.workspace.train.labels[firsts[i]] != said[i]]
+
+
+def _not_itself(world) -> list[int]:
+    rows = world.subject.train.take(range(160)).inputs.flatten(1).double()
+    right = ~world.measures["train"].wrong
+    return [i for i in range(160) if right[i] and (rows @ rows[i]).max() > rows[i] @ rows[i] * (1 + 1e-9)]
+
+
+def test_right_cases_with_another_subclass_are_found_by_their_places() -> None:
+    explainer, test, audit = audited(["dot_x"])
+    result = audit["dot_x", "identical_subclass"]
+    truth = pr.Trial.of(explainer.subject.classifier, explainer.subject.train, test)
+    assert result.places.tolist() == (truth.cases.labels == truth.truth).nonzero().flatten().tolist()
+    assert len(result.places) == len(result.values) < 60
+
+
+def test_an_audit_of_other_cases_or_of_an_older_version_says_why_its_numbers_lead_nowhere() -> None:
+    explainer, (x, y), audit = audited(["cos_grad"])
+    kept = json.loads(audit.to_json())
+    for outcome in kept["outcomes"]:
+        outcome.pop("places", None)
+    older = pr.Audit.from_json(json.dumps(kept))
+    for known, given, wanted in (
+        (older, (x, y), "an earlier version made it"),
+        (audit, (x.flip(0), y.flip(0)), "other cases than the first of these"),
+    ):
+        explorer = filled(pr.explore(explainer, given, audit=known))
+        try:
+            assert wanted in Client(explorer).ask("/audit")[2]
+        finally:
+            explorer.stop()
+
+
+def test_pages_and_pictures_are_kept_within_the_memory_budget() -> None:
+    explainer, test = picture_world()
+    batch = explainer.subject.train.take(range(160))
+    small = pr.Explainer(explainer.subject.classifier.module, (batch.inputs, batch.labels), memory="100 MB")
+    explorer = filled(pr.explore(small, test))
+    try:
+        client, world = Client(explorer), explorer.world
+        assert 0 < world.pages.most == world.pictures.most <= 100 * 10**6 // 16
+        world.pages.most = 60_000
+        for case in range(20):
+            client.ask(f"/cases/{case}")
+        assert 0 < world.pages.size <= 60_000
+    finally:
+        explorer.stop()
+
+
+# Equal questions
+
+
+def test_equal_questions_at_the_same_time_are_made_once_and_kept_until_something_changes(explorer) -> None:
+    pages, made, both = Pages(explorer.world), [], threading.Event()
+
+    def make() -> bytes:
+        assert both.wait(20)
+        made.append(1)
+        return b"an answer"
+
+    def request(query: bytes) -> Request:
+        return Request({"type": "http", "path": "/cases", "query_string": query, "headers": []})
+
+    async def asked() -> list[bytes]:
+        every = [asyncio.ensure_future(pages._kept(request(b"list=all"), make)) for _ in range(5)]
+        every.append(asyncio.ensure_future(pages._kept(request(b"list=odd"), make)))
+        await asyncio.sleep(0)
+        both.set()
+        found = await asyncio.gather(*every)
+        return [*found, await pages._kept(request(b"list=all"), make)]
+
+    assert asyncio.run(asked()) == [b"an answer"] * 7
+    assert len(made) == 2
+    explorer.world.changed()
+    assert asyncio.run(pages._kept(request(b"list=all"), make)) == b"an answer"
+    assert len(made) == 3
+
+
+def test_a_question_that_fails_fails_for_all_who_ask_and_is_asked_anew(explorer) -> None:
+    pages, made = Pages(explorer.world), []
+
+    def make() -> bytes:
+        made.append(1)
+        raise Refusal(404, "No.")
+
+    async def asked() -> list:
+        request = Request({"type": "http", "path": "/none", "query_string": b"", "headers": []})
+        return await asyncio.gather(*(pages._kept(request, make) for _ in range(3)), return_exceptions=True)
+
+    assert [each.status for each in asyncio.run(asked())] == [404] * 3
+    assert len(made) == 1
+    asyncio.run(asked())
+    assert len(made) == 2
 
 
 def test_an_index_answers_as_a_pass_does(tmp_path) -> None:

@@ -96,6 +96,8 @@ def plain_outcome(outcome: Result | Inapplicable) -> dict[str, Any]:
         "notes": dict(outcome.notes),
         "values": [_number(value) for value in outcome.values.tolist()],
     }
+    if outcome.places is not None:
+        plain["places"] = outcome.places.tolist()
     if outcome.verdict == "undecided":
         plain |= {"between": list(outcome.between), "enough": outcome.enough}
     return plain
@@ -131,6 +133,7 @@ def read_outcome(value: Mapping[str, Any]) -> Result | Inapplicable:
         notes=value["notes"],
         between=tuple(value.get("between", ())),
         enough=value.get("enough"),
+        places=None if value.get("places") is None else torch.tensor(value["places"], dtype=torch.long),
     )
 
 

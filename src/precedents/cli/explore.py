@@ -73,6 +73,7 @@ def explore(
             from precedents.explorer.origin import Provenance
             from precedents.explorer.running import started
             from precedents.explorer.server import Listener
+            from precedents.explorer.store import refuse_file
             from precedents.explorer.world import World
         except ModuleNotFoundError as error:
             raise MissingExtraError(error.name or "starlette", "explorer") from None
@@ -80,6 +81,7 @@ def explore(
         from precedents.explain.explainer import Explainer
 
         place = Listener(host, port, allow_remote, certificate, key)
+        refuse_file(keep, "--keep")
         found = None if audit is None else _read(audit)
         chosen = subject(run, target, data).told(memory=memory)
         known = chosen.known_to(Explainer) | {"audit": found}

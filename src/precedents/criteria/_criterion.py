@@ -11,6 +11,8 @@ from dataclasses import is_dataclass, replace
 from inspect import getdoc
 from typing import Any, ClassVar, Literal
 
+from torch import Tensor
+
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
 from precedents.criteria._verdict import HALF
@@ -22,6 +24,7 @@ from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
 
 Better = Literal["higher", "zero"]
+About = Literal["case", "train"]
 Judge = Callable[[Trial, Metric], Result]
 
 
@@ -29,6 +32,7 @@ class Criterion(ABC):
     """A frozen dataclass; called with a trial and a metric, it gives the result or raises NotApplicable."""
 
     better: ClassVar[Better] = "higher"  # a success rate, or a correlation that is best at zero
+    about: ClassVar[About] = "case"  # what its values are of: cases, or training instances asked about as such
     needs: ClassVar[Sequence[str]] = ()  # of a trial, one of these: "subclasses", "retrain"
     order: ClassVar[int] = 100  # its place in an audit, from the first; the name decides among equals
 
@@ -82,6 +86,15 @@ class Criterion(ABC):
             return "The values are not near zero."
         half = "below one half" if result.mean < HALF else "too low to pass"
         return like_chance(result) or f"The success rate is {half}."
+
+    @property
+    def lack(self) -> str:
+        """What is so of an instance that fails it, after "In these cases"; empty if there is nothing to say."""
+        return ""
+
+    def failing(self, result: Result) -> Tensor:
+        """Which of the instances that its values are of failed it [m]."""
+        return result.values < 1
 
     @property
     def counts(self) -> bool:

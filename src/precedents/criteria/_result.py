@@ -39,6 +39,7 @@ class Result:
     between: tuple[Verdict, ...] = ()  # of an undecided one: the verdicts that are open, worst first
     enough: int | None = None  # of an undecided one: how many cases would do; none if a million would not
     paper: Verdict | None = None  # the verdict by the paper's rule; none if it has none
+    places: Tensor | None = field(default=None, repr=False)  # [m], of whom the values are; none: of all cases
 
     @property
     def mean(self) -> float:

@@ -39,10 +39,15 @@ class IdenticalClass(Criterion):
         """It counts where it looks at the first precedent alone."""
         return self.k == 1
 
+    @property
+    def lack(self) -> str:
+        """That precedents have another class."""
+        which = "the first precedent" if self.k == 1 else f"at least one of the first {self.k} precedents"
+        return f"{which} has another class than the predicted one"
+
     def explained(self, result: Result, _metric: str, /) -> str:
         """That precedents have another class, and how often."""
-        which = "the first precedent" if self.k == 1 else f"at least one of the first {self.k} precedents"
-        return lacking(result, f"{which} has another class than the predicted one")
+        return lacking(result, self.lack)
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each case 1 or 0."""

@@ -1,7 +1,7 @@
 """Identical instance: a correctly predicted training instance is its own best precedent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -36,6 +36,7 @@ class IdenticalInstance(Criterion):
     seed: int = 0
     demand: float = 0.95  # the rate at which a metric passes
 
+    about = "train"
     order = 40
     sentence = "A training instance, asked about as a case, finds itself."
 
@@ -48,12 +49,15 @@ class IdenticalInstance(Criterion):
         """The training instances that are asked about."""
         return {("trained", "training instances"): min(self.most, len(trial.workspace.train))}
 
+    @property
+    def lack(self) -> str:
+        """That others come before the instance itself."""
+        long = "inner products prefer long vectors"
+        return f"another training instance is more relevant to one than it is to itself ({long})"
+
     def explained(self, result: Result, _metric: str, /) -> str:
         """That others come before the instance itself, and how often."""
-        long = "inner products prefer long vectors"
-        return lacking(
-            result, f"another training instance is more relevant to one than it is to itself ({long})"
-        )
+        return lacking(result, self.lack)
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each instance asked about 1 or 0."""
@@ -63,7 +67,8 @@ class IdenticalInstance(Criterion):
         own = scores.gather(1, places[:, None])[:, 0]
         slack = ROUNDING * scores.abs().amax(dim=1)
         better = (scores > (own + slack)[:, None]).any(dim=1)
-        return rate(written(self), ~better & ~own.isnan(), 1 / len(train), self.demand)
+        found = rate(written(self), ~better & ~own.isnan(), 1 / len(train), self.demand)
+        return replace(found, places=places)
 
     def _asked(self, trial: Trial) -> tuple[Trial, torch.Tensor]:
         train, model = trial.workspace.train, trial.workspace.classifier

@@ -5,7 +5,7 @@ a model on those. Only cases that the model predicts correctly count.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from precedents.criteria._criterion import Criterion, lacking
 from precedents.criteria._result import Result, chance_of_all, rate
@@ -61,10 +61,15 @@ class IdenticalSubclass(Criterion):
         model = "trained" if trial.subclasses is not None else f"merged {self.seed}"
         return {(model, "cases"): len(trial.cases)}
 
+    @property
+    def lack(self) -> str:
+        """That precedents have another subclass."""
+        which = "the first precedent" if self.k == 1 else f"at least one of the first {self.k} precedents"
+        return f"{which} has another subclass than the case, though the model is right"
+
     def explained(self, result: Result, _metric: str, /) -> str:
         """That precedents have another subclass, and how often."""
-        which = "the first precedent" if self.k == 1 else f"at least one of the first {self.k} precedents"
-        return lacking(result, f"{which} has another subclass than the case, though the model is right")
+        return lacking(result, self.lack)
 
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each correctly predicted case 1 or 0."""
@@ -81,7 +86,8 @@ class IdenticalSubclass(Criterion):
         top = top_k([trial.scores(metric)[right]], checked_k(self.k, n))
         successes = (train_subclasses[top.indices] == wanted[:, None]).all(dim=1)
         members = (train_subclasses[None, :] == wanted[:, None]).sum(dim=1)
-        return rate(written(self), successes, chance_of_all(members, n, self.k), self.demand)
+        found = rate(written(self), successes, chance_of_all(members, n, self.k), self.demand)
+        return replace(found, places=right.nonzero().flatten())
 
 
 identical_subclass = IdenticalSubclass()

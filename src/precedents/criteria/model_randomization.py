@@ -73,6 +73,18 @@ class ModelRandomization(Criterion):
         random = [f"random {self.seed + draw}" for draw in range(self.draws)]
         return {**super().rounds(trial), **{(model, self.label): len(trial.cases) for model in random}}
 
+    @property
+    def lack(self) -> str:
+        """That the ranking stays, and by how much."""
+        return (
+            "most of the ranking stays when the model's parameters are drawn at random: "
+            f"a rank correlation above {self.fail:g}"
+        )
+
+    def failing(self, result: Result) -> torch.Tensor:
+        """The cases by which alone it would fail."""
+        return result.values > self.fail
+
     def explained(self, result: Result, metric: str, /) -> str:
         """How much of the ranking stays under random parameters, and what that may be."""
         drawn, learned = "when the model's parameters are drawn at random", "what the model has learned"

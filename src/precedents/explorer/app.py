@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
@@ -12,8 +13,9 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from precedents.explorer import close_looks, looks
+from precedents.explorer.attempts import attempts
 from precedents.explorer.changes import CHANGES
-from precedents.explorer.findings import attempts, audit, suspects
+from precedents.explorer.findings import audit, suspects
 from precedents.explorer.guard import AsgiScope, Gate, Receive, Send
 from precedents.explorer.jobs import OVER, QueuedJob
 from precedents.explorer.looks import Look
@@ -45,6 +47,8 @@ THREADS = 4  # that make pages
 TICK, BEAT, LONGEST = 0.2, 50, 3000  # seconds of a look at a job; ticks between signs of life; ticks at most
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 NO_STORE = {"cache-control": "no-store"}
+KEPT = "private, max-age=3600"  # by a browser: pictures of a start
+PICTURE = re.compile(r"/pictures/([a-z]+)/([0-9]{1,12})\.png")
 
 
 class Pages:
@@ -55,6 +59,29 @@ class Pages:
         self._threads: CapacityLimiter | None = None
         self._making: dict[Hashable, asyncio.Future[bytes]] = {}
         self.router = Router([*self._reading(), *self._changing()], default=_nothing)
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """What is kept is given at once, all else by its route."""
+        kept = self._ready(scope) if scope["method"] == "GET" else None
+        if kept is None:
+            await self.router(scope, receive, send)
+            return
+        content, kind, caching = kept
+        length = str(len(content)).encode()
+        headers = [(b"content-type", kind), (b"cache-control", caching), (b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    def _ready(self, scope: AsgiScope) -> tuple[bytes, bytes, bytes] | None:
+        """A kept page, JSON or picture, its type, and how long a browser keeps it."""
+        path: str = scope["path"]
+        if path.startswith("/pictures/"):
+            found = PICTURE.fullmatch(path)
+            content = None if found is None else self.world.pictures.get((found[1], int(found[2])))
+            return None if content is None else (content, b"image/png", KEPT.encode())
+        content = self.world.pages.get((self.world.version, path, scope["query_string"]))
+        kind = JSON if path.startswith("/api/") else HTML
+        return None if content is None else (content, kind.encode(), b"no-store")
 
     def _reading(self) -> list[Route]:
         routes = [Route("/", _first, methods=["GET"])]
@@ -89,7 +116,7 @@ class Pages:
         return await to_thread.run_sync(work, limiter=self._threads)
 
     async def _page(self, template: str, look: Callable[[World, Query], Look], request: Request) -> Response:
-        depth = request.url.path.count("/") - 1
+        depth = request.scope["path"].count("/") - 1
 
         def make() -> bytes:
             found = look(self.world, Query(request.query_params.multi_items(), request.path_params))
@@ -105,15 +132,19 @@ class Pages:
 
     async def _kept(self, request: Request, make: Callable[[], bytes]) -> bytes:
         """The same question in the same state has the same answer, made once for all who ask meanwhile."""
-        key = self.world.version, request.url.path, request.url.query
+        key = self.world.version, request.scope["path"], request.scope["query_string"]
         found = self.world.pages.get(key)
         if found is None:
-            if key not in self._making:
-                self._making[key] = asyncio.ensure_future(self._threaded(make))
-                self._making[key].add_done_callback(lambda _: self._making.pop(key, None))
-            found = await asyncio.shield(self._making[key])
+            found = await self._once(key, make)
             self.world.pages.put(key, found)
         return found
+
+    async def _once(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """What is made already is waited for."""
+        if key not in self._making:
+            self._making[key] = asyncio.ensure_future(self._threaded(make))
+            self._making[key].add_done_callback(lambda _: self._making.pop(key, None))
+        return await asyncio.shield(self._making[key])
 
     async def _asset(self, request: Request) -> Response:
         content, kind = asset(request.path_params["name"])
@@ -127,8 +158,8 @@ class Pages:
         place = query.place("name", 10**9 if which == TRIED else len(self.world.set_of(which)), "picture")
         content = self.world.pictures.get((which, place))
         if content is None:
-            content = await self._threaded(partial(picture, self.world, which, place))
-        return Response(content, 200, {"cache-control": "private, max-age=3600"}, "image/png")
+            content = await self._once((which, place), partial(picture, self.world, which, place))
+        return Response(content, 200, {"cache-control": KEPT}, "image/png")
 
     async def _map(self, request: Request) -> Response:
         content = await self._threaded(partial(columns, self.world, request.path_params["name"]))
@@ -195,7 +226,7 @@ def _file(name: str) -> dict[str, str]:
 
 async def _icon(_: Request) -> Response:
     content, kind = asset("icon.svg")
-    return Response(content, 200, {"cache-control": "private, max-age=3600"}, kind)
+    return Response(content, 200, {"cache-control": KEPT}, kind)
 
 
 async def _first(_: Request) -> Response:
@@ -208,4 +239,4 @@ async def _nothing(scope: AsgiScope, receive: Receive, send: Send) -> None:  # n
 
 def application(world: World, door: Door) -> Gate:
     """All pages behind the guard."""
-    return Gate(Pages(world).router, door)
+    return Gate(Pages(world), door)

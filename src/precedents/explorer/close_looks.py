@@ -11,7 +11,6 @@ from precedents.explorer.tags import TAGS
 from precedents.explorer.world import World
 
 SHOWN = 6  # precedents of a case by a metric
-TRAIN = "explainer.subject.train"
 ANSWERED = 24  # cases of a training instance that are shown, right and wrong each
 
 
@@ -40,7 +39,7 @@ def case(world: World, query: Query) -> Look:
         "as": taken,
         "taken": None if taken is None else taken_for(world, place, taken, k),
         "others": others,
-        "around": _around(place, len(world.test)),
+        "around": _around(world, "case", place),
         "alternatives": [{"label": each, "name": world.class_name(each)} for each in others],
         "choices": TAGS,
         "python": world.origin.python(only or world.main, line),
@@ -48,11 +47,6 @@ def case(world: World, query: Query) -> Look:
             "explain", "--case", str(place), "--metric", only or world.main, "-k", str(k)
         ),
     }
-
-
-def _words(options: Mapping[str, Any]) -> list[str]:
-    """Options of a command."""
-    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
 def _others(known: Mapping[str, Any], likeliest: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -88,8 +82,12 @@ def train_answers(world: World, query: Query) -> Look:
     }
 
 
-def _around(place: int, count: int) -> Look:
-    return {"before": place - 1 if place else None, "after": place + 1 if place + 1 < count else None}
+def _around(world: World, which: str, place: int) -> Look:
+    """The places of the instances before and after, and what they are called."""
+    near = {"before": place - 1, "after": place + 1}
+    there = {side: i if 0 <= i < len(world.set_of(which)) else None for side, i in near.items()}
+    names = {f"{side}_called": None if i is None else world.called(which, i) for side, i in there.items()}
+    return there | names
 
 
 def train(world: World, query: Query) -> Look:
@@ -100,6 +98,7 @@ def train(world: World, query: Query) -> Look:
     query.over()
     answers, measures = world.answers.get(name), world.measures.get("case")
     known = answers is not None and answers.complete and measures is not None
+    k = min(MOST, len(world.subject.train))
     return {
         "instance": instance(world, "train", place),
         "probabilities": probabilities(world, "train", place) if "train" in world.measures else [],
@@ -108,13 +107,11 @@ def train(world: World, query: Query) -> Look:
         "known": known,
         "answers": answered(world, name, place) if known else None,
         "own": own_precedents(world, place, name, SHOWN) if own else None,
-        "around": _around(place, len(world.subject.train)),
+        "around": _around(world, "train", place),
         "choices": TAGS,
         "classes": [world.class_name(i) for i in range(world.subject.classifier.classes)],
-        "python": world.origin.python(
-            name, f"print(explainer.explain(explainer.subject.train.selected([{place}]), k=5))"
-        ),
-        "command": "",
+        "python": world.origin.python(name, f"print(explainer.answers({place}, test, k={k}))"),
+        "command": world.origin.command("answers", "--index", str(place), "--metric", name, "-k", str(k)),
     }
 
 

@@ -1,21 +1,18 @@
-"""Findings: what the audit and the search for wrong labels say, and cases of one's own, each a page."""
+"""Findings: what the audit and the search for wrong labels say, each a page."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from precedents.explain.jobs.suspects import Suspects
+from precedents.explorer.failures import cells, untold
 from precedents.explorer.jobs import OVER, QueuedJob
-from precedents.explorer.lists import cells, failing
 from precedents.explorer.looks import Look
 from precedents.explorer.query import Query
-from precedents.explorer.questions import Tried, single
-from precedents.explorer.rows import instance, told
-from precedents.explorer.safety import Refusal
+from precedents.explorer.questions import single
+from precedents.explorer.rows import instance
 from precedents.explorer.tags import TAGS
 from precedents.explorer.world import World
 from precedents.runtime.progress import told as progress_told
-from precedents.views.gallery import Album, Picture, Tile
-from precedents.views.instance import Cell
 from precedents.views.report import scales
 
 SUSPECTS = 60
@@ -41,7 +38,7 @@ def suspects(world: World, query: Query) -> Look:
         "suspects": listed,
         "choices": TAGS,
         "python": world.origin.python(world.main, f"print(explainer.suspects({k}, test))"),
-        "command": "",
+        "command": world.origin.command("suspects", "-k", str(k)),
     }
 
 
@@ -86,17 +83,14 @@ def audit(world: World, query: Query) -> Look:
         "metrics": list(rows),
         "columns": scales(report),
         "rows": rows,
-        "failed": _failed(world),
+        "failed": {name: {"set": cell.set, "count": len(cell.places)} for name, cell in cells(world).items()},
+        "untold": untold(world),
+        "reasons": world.audit.judgement.reasons,
         "meaning": dict(report.meaning),
         "facts": dict(report.facts),
         "python": world.origin.python(world.main, AUDITED),
         "command": command,
     }
-
-
-def _failed(world: World) -> dict[str, int]:
-    """By cell how many of our cases failed it."""
-    return {cell: int(failing(world, cell).sum()) for cell in cells(world)}
 
 
 def audited(world: World, job: QueuedJob) -> None:
@@ -109,52 +103,3 @@ def audited(world: World, job: QueuedJob) -> None:
     with progress_told(say):
         world.audit = world.auditing()
     world.changed()
-
-
-def attempts(world: World, query: Query) -> Look:
-    """A case of one's own, alone or beside another one; begun from a case of the test set or from nothing."""
-    place = query.maybe("case", 0, len(world.test) - 1)
-    one, other = (query.maybe(name, 1, 10**9) for name in ("id", "with"))
-    query.over()
-    found = [_attempt(world, number) for number in (other, one) if number is not None]
-    begun = found[-1]["given"] if found else None
-    start = world.shown("case", 0 if place is None else place) if world.kind != "pictures" else None
-    return {
-        "tried": found,
-        "shared": sorted(_firsts(found[0]) & _firsts(found[1])) if len(found) == 2 else [],
-        "given": begun if begun is not None else "" if world.kind == "texts" and place is None else start,
-        "case": place,
-        "earlier": world.tries.keys(),
-        "id": one,
-        "python": "",
-        "command": "",
-    }
-
-
-def _firsts(found: Look) -> set[int]:
-    return {each["index"] for each in next(iter(found["columns"].values()))}
-
-
-def _attempt(world: World, number: int) -> Look:
-    tried: Tried | None = world.tries.get(number)
-    if tried is None:
-        raise Refusal(404, "This case is not known any more: an explorer keeps the latest 64. Type it again.")
-    said = int(tried.measures.predictions[0])
-    pairs = zip(tried.measures.likeliest[0].tolist(), tried.measures.probabilities[0].tolist(), strict=True)
-    beside = None if world.kind == "pictures" else tried.shown
-    return {
-        "number": number,
-        "prediction": said,
-        "prediction_name": world.class_name(said),
-        "probabilities": [{"name": world.class_name(i), "label": i, "probability": p} for i, p in pairs],
-        "columns": {name: told(world, each, beside, said) for name, each in tried.precedents.items()},
-        "given": tried.given,
-        "tile": _shown(world, tried),
-    }
-
-
-def _shown(world: World, tried: Tried) -> Tile:
-    title = f"your case {tried.number}"
-    if world.kind == "pictures":
-        return Tile(title, None, Picture(f"pictures/try/{tried.number}.png?v={world.stamp}", "", *world.pixels))
-    return Album().tile(Cell(title, tried.shown))

@@ -53,9 +53,12 @@ def explore(
         from precedents.explorer.origin import Provenance
         from precedents.explorer.running import started
         from precedents.explorer.server import Listener
+        from precedents.explorer.store import refuse_file
         from precedents.explorer.world import World
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name or "starlette", "explorer") from None
+    folder = None if keep is None else path(keep, "keep")
+    refuse_file(folder, "keep=")
     subject = explainer.subject
     cases = subject.test(test)
     if audit is not None:
@@ -68,7 +71,7 @@ def explore(
         cases,
         metrics,
         Provenance(),
-        folder=None if keep is None else path(keep, "keep"),
+        folder=folder,
         audit=audit,
         auditing=partial(audited, subject.classifier, subject.train, few, **shown),
     )

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from precedents.criteria._result import Result
 from precedents.explorer.world import World
-from precedents.registry import Call
 
 SURE, UNSURE = 0.9, 0.6  # confidences
 FIRST = 5  # precedents that a reason is odd by
 FEW = 0.05  # the share of cases that are called unprecedented
 COMMON = 10  # precedents that metrics are compared by,
-OF_CASES = "identical_class"  # the criterion that has a value for each case
 APART = 0.1  # and the share that they have in common at most where they disagree
 
 
@@ -133,39 +130,3 @@ def ordered(world: World, places: Tensor, sort: str) -> Tensor:
         "score": lambda: torch.where(answers.done, answers.scores[:, 0], torch.inf),  # type: ignore[union-attr]
     }
     return places[keys[sort]()[places].argsort(stable=True)]
-
-
-def failing(world: World, name: str) -> Tensor:
-    """The cases that failed a cell of the audit, `metric:criterion`: those whose value is not the best."""
-    assert world.audit is not None
-    metric, _, criterion = name.partition(":")
-    outcome = world.audit[metric, criterion]
-    assert isinstance(outcome, Result)
-    places = (outcome.values < 1).nonzero().flatten().tolist()
-    return _chosen(world, [place for place in places if place < len(world.test)])
-
-
-def cells(world: World) -> list[str]:
-    """The cells of the audit that have one value, 0 or 1, for each of our first cases: `metric:criterion`.
-
-    Other criteria are of training instances, or of some of the cases.
-    """
-    if world.audit is None or not _own_cases(world):
-        return []
-    every = world.audit.judgement.outcomes.items()
-    return [
-        f"{metric}:{criterion}"
-        for (metric, criterion), outcome in every
-        if isinstance(outcome, Result) and (Call.read(criterion) or Call(criterion)).name == OF_CASES
-    ]
-
-
-def _own_cases(world: World) -> bool:
-    """Whether the audit's cases are the first of the test set."""
-    assert world.audit is not None
-    count, mark = world.audit.scope.cases, world.audit.scope.facts["test set fingerprint"]
-    key = f"cases of the audit {mark}"
-    if key not in world.found:
-        first = world.test.selected(range(min(count, len(world.test))))
-        world.found[key] = first.fingerprint() == mark
-    return bool(world.found[key])

@@ -9,16 +9,18 @@ from torch import Tensor
 
 from precedents.criteria._judgement import Inapplicable
 from precedents.criteria._result import Result
-from precedents.explorer.lists import LISTS, SORTS, cells, failing, ordered
+from precedents.explorer.failures import FailedCell, cells
+from precedents.explorer.lists import LISTS, SORTS, ordered
 from precedents.explorer.query import Query
 from precedents.explorer.rows import first, instance
 from precedents.explorer.world import World
 
 SIZE, MOST = 24, 100  # rows of a page
 SQUARE = 20  # classes up to which a confusion matrix is drawn
-COUNTS = "print(explainer.explain(test, k=1).to_frame()['index'].value_counts().head(20))"
 
 Look = dict[str, Any]
+
+_NONE = torch.zeros(0, dtype=torch.long)
 
 
 def run(world: World, query: Query) -> Look:
@@ -70,39 +72,45 @@ def cases(world: World, query: Query) -> Look:
     kind = LISTS[chosen]
     sort = query.choice("sort", SORTS, kind.sort)
     label, said = (query.maybe(name, 0, len(names) - 1) for name in ("label", "predicted"))
-    cell = query.choice("failed", cells(world), "")
+    failures = cells(world, "case")
+    failed = failures.get(query.choice("failed", failures, ""))
     words, page = query.text("q"), query.whole("page", 1, 10**6, 1)
     size = query.whole("size", 1, MOST, SIZE)
     query.over()
-    mask = kind.cases(world)
-    places = torch.zeros(0, dtype=torch.long)
-    if mask is not None:
-        mask = mask & _searched(world, words) & _labelled(world, label, said)
-        mask = mask & failing(world, cell) if cell else mask
-        places = ordered(world, mask.nonzero().flatten(), sort)
+    mask = _narrowed(kind.cases(world), failed, _searched(world, words) & _labelled(world, label, said))
+    places = ordered(world, _NONE if mask is None else mask.nonzero().flatten(), sort)
     page, pages, shown = paged(places, page, size)
+    by = world.main if failed is None or failed.metric not in world.engines else failed.metric
     return {
         "list": chosen,
         "title": kind.title,
-        "why": kind.why,
+        "why": kind.why if failed is None else failed.why,
         "known": mask is not None,
         "lists": _counts(world),
         "sort": sort,
         "sorts": SORTS,
         "label": label,
         "predicted": said,
-        "failed": cell,
+        "failed": "" if failed is None else failed.name,
         "q": words,
         "count": len(places),
         "page": page,
         "pages": pages,
         "size": size,
-        "cases": [instance(world, "case", i) | {"first": first(world, world.main, i)} for i in shown],
+        "by": by,
+        "cases": [instance(world, "case", i) | {"first": first(world, by, i)} for i in shown],
         "confusion": confusion(world),
         "asked": query.read,
         "python": world.origin.python(world.main, f"print(explainer.explain(test.selected({shown[:5]}), k=5))"),
         "command": world.origin.command("explain", *(w for i in shown[:5] for w in ("--case", str(i)))),
     }
+
+
+def _narrowed(mask: Tensor | None, failed: FailedCell | None, wanted: Tensor) -> Tensor | None:
+    """Of the cases of a list those that are wanted, and failed if that is asked for."""
+    if mask is None:
+        return None
+    return mask & wanted if failed is None else mask & wanted & failed.mask(len(mask))
 
 
 def paged(places: Tensor, page: int, size: int) -> tuple[int, int, list[int]]:
@@ -198,10 +206,8 @@ def hubs(world: World, query: Query) -> Look:
         "distinct": len(curve),
         "half": next((i + 1 for i, share in enumerate(curve) if share >= 0.5), 0),
         "curve": _thinned(curve),
-        "python": world.origin.python(
-            name, "print(explainer.explain(test, k=1).to_frame()['index'].value_counts().head(20))"
-        ),
-        "command": "",
+        "python": world.origin.python(name, "print(explainer.answers(None, test, k=1))"),
+        "command": world.origin.command("answers", "--metric", name, "-k", "1"),
     }
 
 

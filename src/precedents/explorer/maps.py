@@ -10,7 +10,7 @@ from torch import Tensor
 from precedents.errors import NotApplicable
 from precedents.explorer.jobs import QueuedJob
 from precedents.explorer.looks import Look
-from precedents.explorer.projection import components, projected, trust
+from precedents.explorer.projection import LARGEST, components, projected, trust
 from precedents.explorer.query import Query
 from precedents.explorer.safety import Refusal
 from precedents.explorer.tags import TAGS
@@ -20,6 +20,7 @@ from precedents.metrics.features.gradient import gradient
 from precedents.metrics.features.inputs import inputs
 from precedents.metrics.features.last_hidden import last_hidden
 from precedents.metrics.vectors import Features, Vectors
+from precedents.runtime.checkpoint import forget, kept_in
 
 MAPS: Mapping[str, tuple[str, Features]] = {
     "gradient": ("gradients", gradient),
@@ -28,7 +29,6 @@ MAPS: Mapping[str, tuple[str, Features]] = {
 }
 LENGTH = 512  # of a sketched vector
 COMPONENTS = 50
-LARGEST = 100_000  # points that are moved; of more, the first two components are the map
 FLOAT32 = 4  # bytes
 LINES = 10  # precedents that a case has lines to
 
@@ -62,18 +62,30 @@ def drawn(world: World, name: str, job: QueuedJob) -> dict[str, Tensor]:
     kept = f"map {name}"
     if world.store is not None and kept in world.store:
         return world.store.tensors(kept)
-    job.step(0, 1, f"vectors of the map by {MAPS[name][0]}")
-    points = reduced(world, name)
+    points = _components(world, name, job)
     two = points[:, :2] if points.shape[1] > 1 else torch.cat([points, 0 * points], dim=1)
     world.single.put(("map first", name), {"places": two.contiguous()})
     world.changed()
-    places = two.contiguous()
-    if len(points) <= LARGEST:
+    folder = None if world.store is None else world.store.own
+    with kept_in(folder):
         places = projected(points, 0, lambda done, total: job.step(done, total, f"map by {MAPS[name][0]}"))
     found = {"places": places, "trust": torch.tensor([trust(points, places)])}
     if world.store is not None:
         world.store.put(kept, found)
+    forget(folder)
     return found
+
+
+def _components(world: World, name: str, job: QueuedJob) -> Tensor:
+    """What the map is drawn of, kept so that a map that was killed goes on with the same."""
+    kept = f"components {name}"
+    if world.store is not None and kept in world.store:
+        return world.store.tensors(kept)["rows"]
+    job.step(0, 1, f"vectors of the map by {MAPS[name][0]}")
+    points = reduced(world, name)
+    if world.store is not None:
+        world.store.put(kept, {"rows": points})
+    return points
 
 
 def _asked(world: World, name: str) -> dict[str, Any]:
@@ -111,8 +123,10 @@ def map_look(world: World, query: Query) -> Look:
         "known": known,
         "job": found["job"],
         "drawn": shown is not None,
+        "moved": min(LARGEST, len(world.subject.train)),
         "trust": None if shown is None or "trust" not in shown else float(shown["trust"]),
         "case": case,
+        "case_called": None if case is None else world.called("case", case),
         "train": train,
         "lines": lines,
         "choices": TAGS,

@@ -2,17 +2,20 @@
 
 First the principal components, then the steps of PaCMAP (Wang, Huang, Rudin and Shaposhnik, "Understanding how
 dimension reduction tools work", JMLR 22, 2021): three kinds of pairs pull and push, near ones, a few that are
-midway, and far ones, with weights that change in three phases.
+midway, and far ones, with weights that change in three phases. Of very many points some are moved, evenly
+spaced in the set, and each other one is put among those of them that it is nearest to.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 
 import torch
 from torch import Tensor
 
 from precedents.explorer.measures import Step
+from precedents.runtime.checkpoint import InPlace, Resumed
 
 NEAR, MIDWAY, FAR = 10, 5, 20  # pairs of a point
 CANDIDATES = 50  # nearest points of which the near pairs are chosen
@@ -24,7 +27,10 @@ EXACT = 12_000  # points up to which neighbours are found by comparing all
 NEARBY = 8  # cells that neighbours are looked for in, of more points
 BLOCK = 2_048  # points that are compared at once,
 PIECE = 1_024  # and that are moved at once
+LARGEST = 100_000  # points that are moved; of more, so many of them
+AMONG = 3  # moved points that another one is put among
 TRUSTED, SAMPLE = 15, 500  # neighbours that a map is judged by, and points that it is judged at
+DISTANCES = 2**24  # that are held at once
 
 
 @dataclass(frozen=True)
@@ -52,31 +58,46 @@ def components(rows: Tensor, count: int) -> Tensor:
 
 def neighbours(points: Tensor, k: int) -> Tensor:
     """The k nearest other points [n, k] of each; of many points those of nearby cells."""
-    n = len(points)
-    squares = points.square().sum(dim=1)
-    found = torch.empty(n, k, dtype=torch.long)
-    for rows, among in _compared(points, k):
-        distances = squares[among] - 2 * points[rows] @ points[among].T
-        distances[rows[:, None] == among[None]] = torch.inf
-        found[rows] = among[distances.topk(k, dim=1, largest=False).indices]
+    return nearest(points, points, k)
+
+
+def nearest(points: Tensor, among: Tensor, k: int) -> Tensor:
+    """The k nearest [n, k] to each point of those `among` which they are looked for; itself is none of them."""
+    squares, same = among.square().sum(dim=1), among is points
+    found = torch.empty(len(points), k, dtype=torch.long)
+    for rows, others in _compared(points, among, k):
+        distances = squares[others] - 2 * points[rows] @ among[others].T
+        if same:
+            distances[rows[:, None] == others[None]] = torch.inf
+        found[rows] = others[distances.topk(k, dim=1, largest=False).indices]
     return found
 
 
-def _compared(points: Tensor, k: int) -> Iterator[tuple[Tensor, Tensor]]:
+def _compared(points: Tensor, among: Tensor, k: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Points, and those among which their neighbours are looked for."""
-    every = torch.arange(len(points))
-    if len(points) <= EXACT:
-        yield from ((rows, every) for rows in every.split(BLOCK))
+    every = torch.arange(len(among))
+    if len(among) <= EXACT:
+        yield from ((rows, every) for rows in torch.arange(len(points)).split(BLOCK))
         return
-    cell, centres = _cells(points)
-    order = cell.argsort(stable=True)
-    members = order.split(torch.bincount(cell, minlength=len(centres)).tolist())
+    cell, centres = _cells(among)
+    members = _members(cell, len(centres))
+    asking = members if among is points else _members(_cell(points, centres), len(centres))
     near = torch.cdist(centres, centres).argsort(dim=1, stable=True)
-    for own, others in zip(members, near, strict=True):
-        among = torch.cat([members[int(i)] for i in others[:NEARBY]])
-        if len(among) <= k:
-            among = torch.cat([members[int(i)] for i in others])
-        yield from ((rows, among) for rows in own.split(BLOCK) if len(rows))
+    for own, others in zip(asking, near, strict=True):
+        there = torch.cat([members[int(i)] for i in others[:NEARBY]])
+        if len(there) <= k:
+            there = torch.cat([members[int(i)] for i in others])
+        yield from ((rows, there) for rows in own.split(BLOCK) if len(rows))
+
+
+def _members(cell: Tensor, count: int) -> Sequence[Tensor]:
+    """The points of each cell."""
+    return cell.argsort(stable=True).split(torch.bincount(cell, minlength=count).tolist())
+
+
+def _cell(points: Tensor, centres: Tensor) -> Tensor:
+    """The nearest centre of each point."""
+    return torch.cat([torch.cdist(piece, centres).argmin(dim=1) for piece in points.split(8 * BLOCK)])
 
 
 def _cells(points: Tensor, rounds: int = 8) -> tuple[Tensor, Tensor]:
@@ -84,7 +105,7 @@ def _cells(points: Tensor, rounds: int = 8) -> tuple[Tensor, Tensor]:
     count = int(len(points) ** 0.5)
     centres = points[torch.linspace(0, len(points) - 1, count).long()]
     for _ in range(rounds):
-        cell = torch.cat([torch.cdist(piece, centres).argmin(dim=1) for piece in points.split(8 * BLOCK)])
+        cell = _cell(points, centres)
         sums = torch.zeros_like(centres).index_add_(0, cell, points)
         counts = torch.bincount(cell, minlength=count)[:, None]
         centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
@@ -153,10 +174,22 @@ def projected(points: Tensor, seed: int = 0, told: Step = lambda *_: None) -> Te
     """The points [n, d] on a plane [n, 2]; `d` components, the most important first."""
     if len(points) <= DRAWN:
         return components(points, 2) if points.shape[1] > 1 else torch.cat([points, 0 * points], dim=1)
+    if len(points) <= LARGEST:
+        return moved(points, seed, told)
+    some = torch.arange(LARGEST) * (len(points) - 1) // (LARGEST - 1)
+    return placed(points, some, moved(points[some], seed, told))
+
+
+def moved(points: Tensor, seed: int, told: Step) -> Tensor:
+    """PaCMAP's steps; within `kept_in` a folder, from where they were killed."""
     pairs = pairs_of(points, seed)
     places = BEGIN * points[:, :2].clone() if points.shape[1] > 1 else torch.cat([points, 0 * points], dim=1)
     first, second, steps = torch.zeros_like(places), torch.zeros_like(places), sum(PHASES)
-    for step in range(steps):
+
+    def mark() -> str:
+        return f"map {seed} {blake2b(points.numpy().tobytes(), digest_size=16).hexdigest()} {torch.__version__}"
+
+    for step in Resumed(range(steps), mark, InPlace({"places": places, "first": first, "second": second})):
         gradient = forces(places, pairs, weights(step))
         first.mul_(FIRST).add_(gradient, alpha=1 - FIRST)
         second.mul_(SECOND).addcmul_(gradient, gradient, value=1 - SECOND)
@@ -166,16 +199,31 @@ def projected(points: Tensor, seed: int = 0, told: Step = lambda *_: None) -> Te
     return places
 
 
+def placed(points: Tensor, some: Tensor, places: Tensor) -> Tensor:
+    """All points on the plane, given the places of `some`: each other one among the nearest of these."""
+    own = points[some]
+    near = nearest(points, own, AMONG)
+    apart = torch.stack([(points - own[near[:, i]]).norm(dim=1) for i in range(AMONG)], dim=1)
+    weight = 1 / apart.clamp(min=1e-10)
+    found = (places[near] * (weight / weight.sum(dim=1, keepdim=True))[:, :, None]).sum(dim=1)
+    found[some] = places
+    return found
+
+
 def trust(points: Tensor, places: Tensor) -> float:
     """The share of the 15 nearest neighbours of some points that are among the 15 nearest on the map."""
     n = len(points)
     k = min(TRUSTED, n - 1)
-    some = torch.linspace(0, n - 1, min(SAMPLE, n)).long().unique()
+    some = torch.linspace(0, n - 1, min(SAMPLE, n), dtype=torch.double).long().unique()
     true, shown = (_nearest(each, some, k) for each in (points, places))
     return float((true[:, :, None] == shown[:, None]).any(dim=2).double().mean())
 
 
 def _nearest(points: Tensor, some: Tensor, k: int) -> Tensor:
-    distances = torch.cdist(points[some], points)
-    distances[torch.arange(len(some)), some] = torch.inf
-    return distances.topk(k, dim=1, largest=False).indices
+    """The k nearest others of some points, by comparing with all."""
+    found = []
+    for few in some.split(max(1, DISTANCES // len(points))):
+        distances = torch.cdist(points[few], points)
+        distances[torch.arange(len(few)), few] = torch.inf
+        found.append(distances.topk(k, dim=1, largest=False).indices)
+    return torch.cat(found)

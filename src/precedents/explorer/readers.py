@@ -65,12 +65,29 @@ def row_case(world: World, row: Mapping[str, Any]) -> Any:
     missing = [str(name) for name in example if str(name) not in row]
     if missing or len(row) != len(example):
         raise InputError(f"Give a value for each column: {', '.join(map(str, example))}.")
-    values = {name: _like(row[str(name)], own, str(name)) for name, own in example.items()}
+    values = row_values(example, row)
     if world.subject.train.originals is not None:
         import pandas as pd
 
         return pd.DataFrame([values])
     return _scaled(world, torch.tensor([float(value) for value in values.values()], dtype=torch.double))
+
+
+def row_values(example: Mapping[Any, Any], row: Mapping[str, Any]) -> dict[Any, Any]:
+    """The typed values of a row, each as that of the same column of an example is."""
+    return {name: _like(row[str(name)], own, str(name)) for name, own in example.items()}
+
+
+def as_python(world: World, given: Any) -> str:
+    """Python that is the case which was typed; empty where a line does not say it."""
+    train = world.subject.train
+    if isinstance(given, str) and isinstance(train.seen([0])[0], str):
+        return f"print(explainer.explain([{given!r}], k=8))"
+    example = world.shown("train", 0) if isinstance(given, Mapping) and train.originals is not None else None
+    if not isinstance(example, Mapping):
+        return ""
+    row = f"row = pd.DataFrame([{row_values(example, given)!r}])"
+    return f"import pandas as pd\n\n{row}\nprint(explainer.explain(row, k=8))"
 
 
 def _scaled(world: World, row: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """What an explorer keeps in a folder: measures and answers, as long as they are of this model and these data.
 
 explorer.json        what it was made of (fingerprints, behaviour, versions), which file has what, checksums
-0000.safetensors ... measures of both sets, then the answers of one metric each
+0000.safetensors ... measures of both sets, then the answers of one metric each, then maps
+partial/             a map that is being drawn
 
 What was made of something else is made again, and pages say what differs. One process at a time writes.
 """
@@ -20,7 +21,7 @@ from precedents import __version__
 from precedents.adapters._subject import Subject
 from precedents.classifier.behaviour import behaviour, logits, summarised_alike, summary, tolerance
 from precedents.data.examples import Examples
-from precedents.errors import FormatError, NotApplicable, StoreError
+from precedents.errors import FormatError, InputError, NotApplicable, StoreError
 from precedents.runtime.atomic import write
 from precedents.runtime.locks import released, taken
 from precedents.runtime.sealed import is_sealed, sealed
@@ -32,6 +33,15 @@ MANIFEST, LOCK = "explorer.json", ".lock"
 ALIKE = ("logits", "losses", "vectors", "logits of the cases")  # marks that rounding may change
 
 Marks = Mapping[str, str]
+
+
+def refuse_file(folder: Path | None, how: str) -> None:
+    """Refuses a file where a folder is wanted, before anything is computed; `how` is how one names another."""
+    if folder is None:
+        return
+    taken_by = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+    if taken_by is not None:
+        raise InputError(f"{taken_by} is a file, but answers and tags are kept in a folder. Name one by {how}.")
 
 
 def marks_of(subject: Subject, test: Examples) -> dict[str, str]:
@@ -92,7 +102,7 @@ class Store:
 
     def put(self, what: str, tensors: Mapping[str, Tensor]) -> None:
         """Keeps it; a file counts once the manifest names it."""
-        if self.folder is None or self._lock is None:
+        if self.folder is None or self.own is None:
             return
         files = TensorFiles(self.folder, self.files)
         (self.folder / f"{len(self.files):04}.safetensors").unlink(missing_ok=True)  # others may have it mapped
@@ -102,6 +112,11 @@ class Store:
             write(self.folder / MANIFEST, sealed(json.dumps(content, indent=1)) + "\n")
         except OSError as error:
             raise StoreError(f"{self.folder / MANIFEST} cannot be written: {error}.") from error
+
+    @property
+    def own(self) -> Path | None:
+        """The folder, if it is ours to write in."""
+        return self.folder if self._lock is not None else None
 
     def close(self) -> None:
         """Lets others write."""

@@ -39,7 +39,7 @@ from precedents.zoo.train import EVALUATED, SIZE, Schedule, trained
 FORMAT, OLDER = 2, 1
 MANIFEST, WEIGHTS = "run.json", "weights.safetensors"
 AUDIT, OWN = re.compile("audit-[0-9a-f]{8}"), (".json", ".jsonl", ".safetensors")  # of a kept audit
-EXPLORED = re.compile(r"explorer/(explorer\.json|\.lock|\d{4,}\.safetensors)")  # all but tags
+EXPLORED = re.compile(r"explorer/(explorer\.json|\.lock|\d{4,}\.safetensors|partial/.+)")  # all but tags
 WITHIN = 1e-3  # of the largest logit, within which a model does the same on another machine
 
 

@@ -213,7 +213,7 @@ for (const form of all("[data-try]")) {
       const job = await asked(form);
       follow(job.job, progress, (done) => {
         if (done.state !== "done") problem.textContent = done.said || "It was cancelled.";
-        else location.href = `?id=${job.try}${form.dataset.with ? `&with=${form.dataset.with}` : ""}`;
+        else location.href = `?id=${job.try}${form.dataset.case ? `&case=${form.dataset.case}` : form.dataset.with ? `&with=${form.dataset.with}` : ""}`;
       });
     } catch (error) {
       problem.textContent = error.message;
@@ -223,11 +223,57 @@ for (const form of all("[data-try]")) {
 async function asked(form) {
   const file = one("input[type=file]", form);
   if (file) {
-    if (!file.files.length) throw new Error("Choose a picture first.");
-    return send("try", "POST", file.files[0], file.files[0].type || "application/octet-stream");
+    const [sent] = file.files;
+    if (sent) return send("try", "POST", sent, sent.type || "application/octet-stream");
+    const sheet = one("canvas", form);
+    if (!sheet.dataset.drawn) throw new Error("Draw something, or choose a file.");
+    return send("try", "POST", await new Promise((done) => sheet.toBlob(done, "image/png")), "image/png");
   }
   const text = one("textarea", form);
   if (text) return send("try", "POST", JSON.stringify({ text: text.value }));
   const row = Object.fromEntries(all("[data-column]", form).map((field) => [field.dataset.column, field.value]));
   return send("try", "POST", JSON.stringify({ row }));
+}
+
+// A sheet that has as many pixels as a picture of the training set: white, or a picture that is there already.
+for (const place of all("[data-paint]")) {
+  const sheet = one("canvas", place), ink = sheet.getContext("2d");
+  const begin = () => {
+    delete sheet.dataset.drawn;
+    ink.fillStyle = "#fff";
+    ink.fillRect(0, 0, sheet.width, sheet.height);
+    if (!place.dataset.paint) return;
+    const picture = new Image();
+    picture.addEventListener("load", () => {
+      ink.drawImage(picture, 0, 0, sheet.width, sheet.height);
+      sheet.dataset.begun = "1";
+    });
+    picture.src = base + place.dataset.paint;
+  };
+  let last = null;
+  const at = (event) => {
+    const box = sheet.getBoundingClientRect();
+    return [((event.clientX - box.left) / box.width) * sheet.width, ((event.clientY - box.top) / box.height) * sheet.height];
+  };
+  const stroke = (event) => {
+    const here = at(event);
+    ink.strokeStyle = one("[data-brush]", place).value;
+    ink.lineWidth = Math.max(1, Number(one("[data-width]", place).value) * Math.min(sheet.width, sheet.height));
+    ink.lineCap = "round";
+    ink.beginPath();
+    ink.moveTo(...last);
+    ink.lineTo(here[0] + 0.01, here[1]);
+    ink.stroke();
+    last = here;
+    sheet.dataset.drawn = "1";
+  };
+  sheet.addEventListener("pointerdown", (event) => {
+    sheet.setPointerCapture(event.pointerId);
+    last = at(event);
+    stroke(event);
+  });
+  sheet.addEventListener("pointermove", (event) => { if (last) stroke(event); });
+  sheet.addEventListener("pointerup", () => { last = null; });
+  one("[data-afresh]", place).addEventListener("click", begin);
+  begin();
 }
