@@ -97,11 +97,11 @@ def large() -> Given:
     return model, (torch.randn(12, 3, 224, 224), torch.arange(12) % 10), torch.randn(2, 3, 224, 224)
 
 
-def encoder() -> Given:
-    """Eight encoder layers on embeddings of 30,522 words: 14 million parameters, and 40 texts of 64 words."""
+def encoder(n: int = 40) -> Given:
+    """Eight encoder layers on embeddings of 30,522 words: 14 million parameters, and n texts of 64 words."""
     torch.manual_seed(0)
-    tokens = torch.randint(1, 30_522, (44, 64))
-    return Texts(30_522, 256, 8).eval(), (tokens[:40], torch.arange(40) % 6), tokens[40:]
+    tokens = torch.randint(1, 30_522, (n + 4, 64))
+    return Texts(30_522, 256, 8).eval(), (tokens[:n], torch.arange(n) % 6), tokens[n:]
 
 
 def images() -> Given:
@@ -125,6 +125,7 @@ MODELS = {
     "CNN": images,
     "ResNet-18": wide_images,
     "transformer": encoder,
+    "short transformer": lambda: encoder(12),
     "sparse text": newsgroups,
 }
 

@@ -52,7 +52,7 @@ def run(
 
     Examples:
       $ precedents reproduction run --settings wine/mlp --repeats 1 --epochs 3 --engine serial
-      $ precedents reproduction run --settings "wine/*" --repeats 2-3 --epochs 3 --metrics gc,cosine:residual
+      $ precedents reproduction run --settings "wine/*" --repeats 3-3 --epochs 3 --metrics gc,cosine:residual
       $ precedents reproduction run --settings wine/mlp --repeats 4 --metrics gc --engine serial --shard 1/4
 
     """
