@@ -433,7 +433,7 @@ def test_a_search_is_no_pattern_and_no_markup(client) -> None:
         assert "<script>alert" not in text
 
 
-def test_thousands_of_requests_leave_it_alive_and_its_memory_bounded(client) -> None:
+def test_ten_thousand_requests_leave_it_alive_and_its_memory_bounded(client) -> None:
     head = (
         f"GET /api/v1/cases?size=2 HTTP/1.1\r\nHost: {client.host}\r\nCookie: {client.cookie}\r\n\r\n".encode()
     )
@@ -453,7 +453,7 @@ def test_thousands_of_requests_leave_it_alive_and_its_memory_bounded(client) -> 
         assert sum(pool.map(many, [1] * 40)) == 1_000
         gc.collect()
         before = psutil.Process().memory_info().rss
-        assert sum(pool.map(many, [2] * 40)) == 2_000
+        assert sum(pool.map(many, [9] * 40)) == 9_000
     assert psutil.Process().memory_info().rss - before < 40 * 2**20
 
 
