@@ -288,7 +288,7 @@ def test_wrong_cases_of_arrays_and_texts_are_refused(texts) -> None:
     model = make_pipeline(StandardScaler(), PCA(3), LogisticRegression()).fit(x, y)
     with pytest.raises(InputError, match="no column names"):
         Explainer(model, (x, y)).explain({"alcohol": 3.0})
-    with pytest.raises(InputError, match=r"shape \(0, 13\)"):
+    with pytest.raises(InputError, match="There are no cases"):
         Explainer(model, (x, y)).explain(x[:0])
     with pytest.raises(InputError, match="training instances are strs"):
         Explainer(texts, (TEXTS, TOPICS)).explain([[1.0, 2.0]])

@@ -5,6 +5,8 @@ import json
 import pandas as pd
 import pytest
 
+from precedents.cli._jobs import places
+
 RUN = "runs/digits-logistic_regression"
 COMMANDS = {
     "suspects": ["suspects", RUN, "-k", "5"],
@@ -61,3 +63,8 @@ def test_what_cannot_be_is_one_line_and_exit_code_two(command, said, folder, pre
     assert said in done.err
     assert len(done.err.splitlines()) == 1
     assert not done.out
+
+
+def test_a_number_is_a_place_and_anything_else_an_id() -> None:
+    assert places(["3", "order 4", "-1"]) == [3, "order 4", -1]
+    assert places([]) is places(None) is None

@@ -18,6 +18,22 @@ def test_a_figure_has_room_for_the_longest_strip() -> None:
     assert drawn.get_suptitle() == "heading"
 
 
+def test_a_long_heading_stays_within_the_figure() -> None:
+    drawn = figure(STRIPS, "a first line\n" + "many words " * 40)
+    drawn.draw_without_rendering()
+    place = drawn._suptitle.get_window_extent()
+    assert 0 <= place.x0 < place.x1 <= drawn.bbox.width
+    assert drawn.get_suptitle().replace("\n", " ") == ("a first line " + "many words " * 40).strip()
+
+
+def test_a_tall_picture_has_a_taller_row() -> None:
+    rows = [Strip(Cell("case", np.eye(4)), [Cell("one", np.ones((n, 4)), True)]) for n in (4, 8)]
+    drawn = figure(rows)
+    drawn.draw_without_rendering()
+    heights = [axes.get_window_extent().height for axes in drawn.axes]
+    assert heights[3] > 1.5 * heights[1]
+
+
 def test_a_figure_marks_what_disagrees() -> None:
     titles = [axes.get_title() for axes in figure(STRIPS).axes]
     assert titles == ["case", "one", "two ✗", "case", "one ✗", ""]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROWS = 8  # columns of a table row in a figure
 WORDS = 3  # of a text by their shares, in a figure
 HIGHEST = 2.5  # times its width that a picture is high in a figure
+LETTERS = 12  # of a heading that an inch has room for
 NAME = 24  # letters of a word or a column with its share
 SMALL, LARGE = 72, 160  # pixels that a picture of a page may have on its longer side, beside others and alone
 LONG = 320  # letters of a text that a page shows at once
@@ -124,7 +125,8 @@ def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
         for place in row[1 + len(strip.precedents) :]:
             place.set_axis_off()
     if heading:
-        drawn.suptitle(visible(heading), fontsize=10)
+        room = max(24, int(LETTERS * wide * columns))
+        drawn.suptitle("\n".join(fill(line, room) for line in visible(heading).splitlines()), fontsize=10)
     return drawn
 
 
