@@ -61,6 +61,7 @@ def gradients(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
 
 def logra(task: dict[str, Any]) -> Told:
     """Dattri's LoGra without a Hessian: each linear layer projected on both sides to 4,096 numbers."""
+    from dattri.algorithm.block_projected_if.core.compressor import setup_model_compressors
     from dattri.algorithm.logra import LoGraAttributor
     from dattri.task import AttributionTask
 
@@ -73,6 +74,14 @@ def logra(task: dict[str, Any]) -> Told:
     with TemporaryDirectory() as folder:
         told = AttributionTask(loss_func=loss, model=model, checkpoints=model.state_dict())
         attributor = LoGraAttributor(told, hessian="Identity", device="cpu", offload="cpu", cache_dir=folder)
+        attributor.compressors = setup_model_compressors(  # which it would try on one instance without a batch
+            model,
+            attributor.layer_names,
+            sparsifier_kwargs=attributor.sparsifier_kwargs,
+            projector_kwargs=attributor.projector_kwargs,
+            sample_inputs=[task["train"][0][:2]],
+            device="cpu",
+        )
         began = perf_counter()
         attributor.cache(train)
         attributor.compute_ifvp()

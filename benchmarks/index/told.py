@@ -200,7 +200,7 @@ def _projections(found: Found) -> Iterator[str]:
     yield (
         "Others keep random projections of the gradients, and return the scores of these: the same models, "
         "training sets and cases, the cosines of what they keep by their own settings (TRAK 2,048 numbers of a "
-        "row, LoGra 4,096 of each linear layer; it has none of others), beside exact ones. Recall is at 10, "
+        "row, LoGra 4,096 of each linear layer; it has none of others), beside exact ones. Recall is at 10; "
         "the error is the standard deviation among the 100 most relevant."
     )
     yield ""

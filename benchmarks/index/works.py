@@ -119,7 +119,7 @@ def images(n: int, data: Path | None) -> Given:
         return trained(nn.Sequential(Bytes(), resnet()), x, y, 400), (x[:n], y[:n]), x[n:]
     from precedents.zoo.datasets.mnist import mnist
 
-    found = mnist(data)
+    found = mnist(data / "mnist")
     parts = [part.take(range(len(part))) for part in (found.train, found.dev) if part is not None]
     x, y = (torch.cat(each) for each in zip(*((part.inputs, part.labels) for part in parts), strict=True))
     assert found.test is not None

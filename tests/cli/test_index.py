@@ -87,7 +87,7 @@ def test_no_error_of_a_command_advises_a_call_of_python(folder, precedents) -> N
         ("index", "build", "--target", "grown:factory", "--index", "index-of-half"),
         ("index", "build", RUN, "--index", "empty", "--metric", "cos_x"),
     ):
-        done = precedents(*command)
+        done = precedents(*command, "-q")
         assert done.code == WRONG
         assert "Index." not in done.err
         assert "Explainer" not in done.err

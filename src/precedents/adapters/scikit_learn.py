@@ -100,8 +100,7 @@ class ScikitLearn(Adapter):
         self.labels: list[Any] = [] if self.net else self.last.classes_.tolist()
         self.classes = self.net.names if self.net else [str(label) for label in self.labels]
         self.name = type(self.last).__name__
-        self.render = self.rendered
-        self.made_by = " or ".join(step_names(self.before_last)) or None
+        self.render, self.made_by = self.rendered, " or ".join(step_names(self.before_last)) or None
         self.sparse = None if self.net is None else False  # whether rows are held so, as those of the first set
 
     @property
