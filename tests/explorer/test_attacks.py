@@ -538,7 +538,12 @@ def test_what_is_kept_is_given_as_it_was_made(client, explorer) -> None:
     """Byte by byte and header by header, by the short way and by the long one."""
     explorer.world.changed()
     explorer.world.pictures = ByteCache(2**20)
-    for target in ("/cases?list=all", "/api/v1/cases?list=all", "/pictures/train/7.png", "/pictures/case/7.png?v=1"):
+    for target in (
+        "/cases?list=all",
+        "/api/v1/cases?list=all",
+        "/pictures/train/7.png",
+        "/pictures/case/7.png?v=1",
+    ):
         made, kept = (client.raw(client.head(target)).partition(b"\r\n\r\n") for _ in range(2))
         assert made[2] == kept[2]
         assert _named(made[0]) == _named(kept[0])

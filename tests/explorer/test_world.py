@@ -454,7 +454,8 @@ def test_code_that_is_copied_runs(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["cases?list=all", "cases/3", "train", "train/5?metric=dot_grad", "hubs?metric=cos_last", "suspects"]
+    "target",
+    ["cases?list=all", "cases/3", "train", "train/5?metric=dot_grad", "hubs?metric=cos_last", "suspects"],
 )
 def test_the_python_of_a_page_runs(client, explorer, target, capsys) -> None:
     found = json.loads(client.ask(f"/api/v1/{target}")[2])
@@ -471,7 +472,7 @@ def test_the_python_of_a_case_of_ones_own_is_the_same_case(kind, capsys) -> None
     explorer = filled(pr.explore(explainer, test))
     try:
         client, world = Client(explorer), explorer.world
-        typed = {"text": "the late \"goal\""}
+        typed = {"text": 'the late "goal"'}
         if kind == "rows":
             typed = {"row": {name: str(value) for name, value in world.shown("case", 3).items()}}
         number = json.loads(client.ask("/api/v1/try", "POST", json.dumps(typed).encode())[2])["try"]
@@ -587,6 +588,22 @@ def test_an_audit_of_other_cases_or_of_an_older_version_says_why_its_numbers_lea
             assert wanted in Client(explorer).ask("/audit")[2]
         finally:
             explorer.stop()
+
+
+def test_pages_and_pictures_are_kept_within_the_memory_budget() -> None:
+    explainer, test = picture_world()
+    batch = explainer.subject.train.take(range(160))
+    small = pr.Explainer(explainer.subject.classifier.module, (batch.inputs, batch.labels), memory="100 MB")
+    explorer = filled(pr.explore(small, test))
+    try:
+        client, world = Client(explorer), explorer.world
+        assert 0 < world.pages.most == world.pictures.most <= 100 * 10**6 // 16
+        world.pages.most = 60_000
+        for case in range(20):
+            client.ask(f"/cases/{case}")
+        assert 0 < world.pages.size <= 60_000
+    finally:
+        explorer.stop()
 
 
 # Equal questions

@@ -6,6 +6,7 @@ import torch
 from precedents import Examples, Explainer, InputError, Trial
 from precedents.zoo.catalogue import DATASETS
 from precedents.zoo.dataset import Dataset, Split
+from precedents.zoo.datasets._sklearn import shipped
 from precedents.zoo.text import encoded, vocabulary
 
 BUNDLED = {"digits": (1797, 10), "wine": (178, 3), "breast_cancer": (569, 2)}
@@ -154,3 +155,17 @@ def test_a_data_set_fits_the_explainer_and_the_trial() -> None:
     assert data.render(case) in explanation.to_html()
     trial = Trial.of(model, split.train, split.test, vectorise=data.vectorise, subclasses=split.subclasses)
     assert len(trial.cases) == 8
+
+
+def test_digits_are_those_of_scikit_learn_by_its_file_and_by_itself(monkeypatch) -> None:
+    from sklearn.datasets import load_digits
+
+    assert shipped("digits.csv.gz") is not None
+    images, labels = load_digits(return_X_y=True)
+    for way in (None, lambda _: None):  # by the file, and by scikit-learn where there is no file
+        if way is not None:
+            monkeypatch.setattr("precedents.zoo.datasets.digits.shipped", way)
+        found = DATASETS.get("digits")().train
+        batch = found.take(range(len(found)))
+        assert torch.equal(batch.inputs.flatten(1).double(), torch.tensor(images) / 16)
+        assert batch.labels.tolist() == labels.tolist()

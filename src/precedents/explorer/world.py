@@ -37,6 +37,7 @@ from precedents.views.instance import Shown, shown
 SETS = ("case", "train")
 LONGEST = 900.0  # seconds that answers by one metric may take without being asked for
 WORDS = 64 * 2**20  # letters of all texts that are kept to be searched
+CACHED, PART = 32 * 2**20, 16  # bytes of pages and of pictures that are kept, or this part of the memory budget
 KINDS: Mapping[Any, str] = {str: "texts", dict: "rows"}
 
 
@@ -64,8 +65,8 @@ class World:
     differing: Sequence[str] = ()  # what differs from what was kept before
     tags: Tags | None = None  # once it is known of which data
     store: Store | None = field(default=None, repr=False)  # what is kept
-    pages: ByteCache = field(default_factory=lambda: ByteCache(32 * 2**20), repr=False)
-    pictures: ByteCache = field(default_factory=lambda: ByteCache(32 * 2**20), repr=False)
+    pages: ByteCache = field(default_factory=lambda: ByteCache(CACHED), repr=False)
+    pictures: ByteCache = field(default_factory=lambda: ByteCache(CACHED), repr=False)
     found: dict[Any, Any] = field(default_factory=dict, repr=False)  # what is known once and for all
     single: Recent = field(default_factory=Recent, repr=False)  # answers to single questions
     tries: Recent = field(default_factory=Recent, repr=False)  # cases of one's own
@@ -82,6 +83,8 @@ class World:
             engines.setdefault(name_of(each.metric), Answerer(each))
         world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
         world.name = world.name or explainer.subject.name
+        for cache in (world.pages, world.pictures):
+            cache.most = min(CACHED, explainer.subject.classifier.budget.bytes // PART)
         return world
 
     @property

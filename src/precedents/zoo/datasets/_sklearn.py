@@ -1,5 +1,7 @@
 """Data sets that come with scikit-learn: no files, no download."""
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from precedents.data.examples import Examples
@@ -14,6 +16,13 @@ def bundled(name: str) -> Any:
     except ImportError:
         raise MissingExtraError("scikit-learn", "sklearn") from None
     return getattr(datasets, f"load_{name}")()
+
+
+def shipped(name: str) -> Path | None:
+    """A file that scikit-learn ships, without importing it, which takes seconds; None where it has none."""
+    spec = find_spec("sklearn")
+    places = [] if spec is None else spec.submodule_search_locations or []
+    return next((file for place in places if (file := Path(place, "datasets", "data", name)).is_file()), None)
 
 
 def bundled_table(name: str, *, keep: int, held: int) -> Dataset:
