@@ -48,7 +48,7 @@ def explorers(tmp_path_factory) -> Iterator[dict]:
     ):
         explainer, test = world()
         keep = tmp_path_factory.mktemp(kind)
-        few = {"metrics": ["cos_grad", "dot_grad"], "criteria": ["identical_class", "identical_instance"]}
+        few = {"metrics": ["cos_grad", "dot_grad"], "criteria": ["identical_class(k=5)", "identical_instance"]}
         audit = (
             pr.audit(explainer.subject.classifier, explainer.subject.train, test, **few, k=5)
             if kind == "pictures"

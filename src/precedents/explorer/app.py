@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
@@ -47,7 +48,7 @@ TICK, BEAT, LONGEST = 0.2, 50, 3000  # seconds of a look at a job; ticks between
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 NO_STORE = {"cache-control": "no-store"}
 KEPT = "private, max-age=3600"  # by a browser: pictures of a start
-DIGITS = 12  # of a place
+PICTURE = re.compile(r"/pictures/([a-z]+)/([0-9]{1,12})\.png")
 
 
 class Pages:
@@ -75,10 +76,8 @@ class Pages:
         """A kept page, JSON or picture, its type, and how long a browser keeps it."""
         path: str = scope["path"]
         if path.startswith("/pictures/"):
-            _, _, which, name = [*path.split("/"), "", ""][:4]
-            place = name.removesuffix(".png")
-            known = place.isascii() and place.isdecimal() and len(place) <= DIGITS and name.endswith(".png")
-            content = self.world.pictures.get((which, int(place))) if known else None
+            found = PICTURE.fullmatch(path)
+            content = None if found is None else self.world.pictures.get((found[1], int(found[2])))
             return None if content is None else (content, b"image/png", KEPT.encode())
         content = self.world.pages.get((self.world.version, path, scope["query_string"]))
         kind = JSON if path.startswith("/api/") else HTML
