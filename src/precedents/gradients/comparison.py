@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from precedents.data.inputs import Inputs
+from precedents.gradients.backward import pulled_back
 from precedents.gradients.factors import Dense, Outer, Part
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
@@ -142,7 +143,7 @@ class Apart:
         handles = [p.register_hook(partial(found.arrived, key)) for key, p in chosen.items()]
         try:
             wanted = list(chosen.values())
-            torch.autograd.grad(self.logits, wanted, single, retain_graph=True, allow_unused=True)
+            pulled_back(self.logits, wanted, single, retain_graph=True, allow_unused=True)
         finally:
             for handle in handles:
                 handle.remove()

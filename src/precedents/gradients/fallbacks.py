@@ -8,6 +8,7 @@ from torch.func import functional_call, vjp, vmap
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.inputs import Inputs, alone, leaves, mapped
+from precedents.gradients.backward import pulled_back
 from precedents.gradients.factors import Dense, Part
 from precedents.gradients.recording import Backs, LayerCall
 
@@ -36,7 +37,7 @@ def by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
     for i, unit in enumerate(units):
         with torch.inference_mode(mode=False), torch.enable_grad():
             logits = model.logits(alone(inputs, i))[0]
-        grads = torch.autograd.grad(logits, parameters, unit, materialize_grads=True)
+        grads = pulled_back(logits, parameters, unit, materialize_grads=True)
         rows.append(flat(grads))
     return torch.stack(rows)
 

@@ -16,6 +16,7 @@ from precedents.classifier.clone import Clones
 from precedents.classifier.outputs import Outputs, fed, placed
 from precedents.data.inputs import Collated, Inputs, Spans, count, leaves, mapped
 from precedents.errors import InputError
+from precedents.gradients.backward import pulled_back
 from precedents.gradients.factors import Part
 from precedents.runtime.wording import a_type
 
@@ -88,7 +89,7 @@ class Pass:
     def back(self, logits: Tensor, cotangent: Tensor, sink: Sink, keep: bool) -> None:
         """One backward pass; parts go to the sink as they come."""
         self.sink, self.keep, self.volume, self.in_cache = sink, keep, 0, 0
-        torch.autograd.grad(logits, self.edges, cotangent, retain_graph=keep, allow_unused=True)
+        pulled_back(logits, self.edges, cotangent, retain_graph=keep, allow_unused=True)
         with torch.no_grad():
             for catch in self.catches:  # of whose outputs only some were used
                 catch.give(sink)

@@ -17,6 +17,7 @@ from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import count
 from precedents.errors import BudgetError, InputError, PrecedentsError
+from precedents.gradients.backward import pulled_back
 from precedents.gradients.comparison import Apart, Note
 from precedents.gradients.factors import Outer, Part
 from precedents.gradients.fallbacks import by_instance
@@ -153,7 +154,7 @@ def _plain(
     for i in some:
         single = torch.zeros_like(logits)
         single[i] = cotangent[i].to(logits)
-        rows.append(torch.autograd.grad(logits, parameters, single, retain_graph=True, materialize_grads=True))
+        rows.append(pulled_back(logits, parameters, single, retain_graph=True, materialize_grads=True))
     return [torch.stack([each.to_dense().flatten().cpu() for each in own]) for own in zip(*rows, strict=True)]
 
 
