@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from precedents import InputError
 from precedents.seen import visible
-from precedents.views.instance import as_png, lines, scores, shown, shrunk
+from precedents.views.instance import as_png, lines, png, scores, shown, shrunk
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (1, 4, 5), (4, 5, 1), (1, 1, 4, 5), (2, 4, 5), (4, 5, 4)])
@@ -121,3 +121,28 @@ def test_visible_text_can_be_written_to_a_file_and_has_no_control_characters(tex
     shown = visible(text)
     shown.encode()
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]", shown)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (6, 4, 3)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_picture_has_the_pixels_that_matplotlib_gives_it(shape, kind) -> None:
+    from io import BytesIO
+
+    from matplotlib.image import imsave
+    from PIL import Image
+
+    picture = np.random.default_rng(0).random(shape).astype(kind)
+    picture.flat[:2] = [0, 1][: picture.size]
+    file = BytesIO()
+    imsave(file, picture, cmap="gray_r", vmin=0, vmax=1, format="png")
+    truth, found = (
+        np.asarray(Image.open(BytesIO(each)).convert("RGB")) for each in (file.getvalue(), png(picture))
+    )
+    assert np.abs(truth.astype(int) - found).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "picture", [np.full((2, 2), np.nan), np.eye(3, dtype=int), np.full((2, 2), 1.5), np.ones((2, 2, 4))]
+)
+def test_other_pictures_are_pictures_too(picture) -> None:
+    assert png(picture).startswith(b"\x89PNG")

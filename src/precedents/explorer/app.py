@@ -135,12 +135,16 @@ class Pages:
         key = self.world.version, request.scope["path"], request.scope["query_string"]
         found = self.world.pages.get(key)
         if found is None:
-            if key not in self._making:
-                self._making[key] = asyncio.ensure_future(self._threaded(make))
-                self._making[key].add_done_callback(lambda _: self._making.pop(key, None))
-            found = await asyncio.shield(self._making[key])
+            found = await self._once(key, make)
             self.world.pages.put(key, found)
         return found
+
+    async def _once(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """What is made already is waited for."""
+        if key not in self._making:
+            self._making[key] = asyncio.ensure_future(self._threaded(make))
+            self._making[key].add_done_callback(lambda _: self._making.pop(key, None))
+        return await asyncio.shield(self._making[key])
 
     async def _asset(self, request: Request) -> Response:
         content, kind = asset(request.path_params["name"])
@@ -154,7 +158,7 @@ class Pages:
         place = query.place("name", 10**9 if which == TRIED else len(self.world.set_of(which)), "picture")
         content = self.world.pictures.get((which, place))
         if content is None:
-            content = await self._threaded(partial(picture, self.world, which, place))
+            content = await self._once((which, place), partial(picture, self.world, which, place))
         return Response(content, 200, {"cache-control": KEPT}, "image/png")
 
     async def _map(self, request: Request) -> Response:
