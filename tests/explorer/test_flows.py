@@ -538,6 +538,22 @@ def test_a_row_is_changed_and_compared(rows) -> None:
     expect(page.locator(".beside > section")).to_have_count(2)
 
 
+def test_instances_are_called_by_their_ids_wherever_they_are_named(rows) -> None:
+    world = rows.explorer.world
+    page = rows.go("cases/3")
+    before, here, after = (world.called("case", i) for i in (2, 3, 4))
+    assert here == "case 7"  # of the frame's index
+    assert page.locator("[rel=prev]").inner_text() == f"← {before}"
+    assert page.locator("[rel=next]").inner_text() == f"{after} →"
+    page.locator("a", has_text="Change it and compare").click()
+    expect(page.locator(".lead a")).to_have_text(here)
+    page.locator("[data-column=proline]").fill("300")
+    page.locator(".try-form button").click()
+    page.wait_for_url(re.compile(r"id=\d+&case=3"))
+    expect(page.locator("main")).to_contain_text("Changed: proline from 1295 to 300.")
+    expect(page.locator("h2[id^=try]").first).to_contain_text("Case 7")
+
+
 def test_a_row_with_a_word_for_a_number_is_refused_in_words(rows) -> None:
     page = rows.go("try?case=0")
     page.locator("[data-column=alcohol]").fill("much")

@@ -34,6 +34,8 @@ def attempts(world: World, query: Query) -> Look:
         "picture": _picture(world, one, place),
         "pixels": world.pixels if world.kind == "pictures" else None,
         "case": place,
+        "case_called": None if place is None else world.called("case", place),
+        "changed": _changed(found),
         "earlier": [_earlier(world, number) for number in reversed(world.tries.keys())],
         "id": one,
         "python": world.origin.python(world.main, line) if line else "",
@@ -67,6 +69,18 @@ def _compared(found: list[Look]) -> list[Look]:
             for each in there:
                 each["fresh"] = name in found[0]["columns"] and each["index"] not in known
     return found
+
+
+def _changed(found: list[Look]) -> list[Look]:
+    """The columns of a table that differ between the two."""
+    if len(found) < 2:
+        return []
+    one, other = ({each.name: each.value for each in it["tile"].values} for it in found)
+    return [
+        {"name": name, "before": one[name], "after": value}
+        for name, value in other.items()
+        if name in one and one[name] != value
+    ]
 
 
 def _firsts(found: Look, name: str) -> set[int]:

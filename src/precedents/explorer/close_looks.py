@@ -39,7 +39,7 @@ def case(world: World, query: Query) -> Look:
         "as": taken,
         "taken": None if taken is None else taken_for(world, place, taken, k),
         "others": others,
-        "around": _around(place, len(world.test)),
+        "around": _around(world, "case", place),
         "alternatives": [{"label": each, "name": world.class_name(each)} for each in others],
         "choices": TAGS,
         "python": world.origin.python(only or world.main, line),
@@ -82,8 +82,12 @@ def train_answers(world: World, query: Query) -> Look:
     }
 
 
-def _around(place: int, count: int) -> Look:
-    return {"before": place - 1 if place else None, "after": place + 1 if place + 1 < count else None}
+def _around(world: World, which: str, place: int) -> Look:
+    """The places of the instances before and after, and what they are called."""
+    near = {"before": place - 1, "after": place + 1}
+    there = {side: i if 0 <= i < len(world.set_of(which)) else None for side, i in near.items()}
+    names = {f"{side}_called": None if i is None else world.called(which, i) for side, i in there.items()}
+    return there | names
 
 
 def train(world: World, query: Query) -> Look:
@@ -103,7 +107,7 @@ def train(world: World, query: Query) -> Look:
         "known": known,
         "answers": answered(world, name, place) if known else None,
         "own": own_precedents(world, place, name, SHOWN) if own else None,
-        "around": _around(place, len(world.subject.train)),
+        "around": _around(world, "train", place),
         "choices": TAGS,
         "classes": [world.class_name(i) for i in range(world.subject.classifier.classes)],
         "python": world.origin.python(name, f"print(explainer.answers({place}, test, k={k}))"),

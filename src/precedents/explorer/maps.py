@@ -126,6 +126,7 @@ def map_look(world: World, query: Query) -> Look:
         "moved": min(LARGEST, len(world.subject.train)),
         "trust": None if shown is None or "trust" not in shown else float(shown["trust"]),
         "case": case,
+        "case_called": None if case is None else world.called("case", case),
         "train": train,
         "lines": lines,
         "choices": TAGS,
