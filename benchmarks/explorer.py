@@ -14,6 +14,7 @@ from importlib.metadata import requires
 from importlib.resources import files
 from pathlib import Path
 from time import perf_counter, sleep
+from zlib import compress
 
 import psutil
 import torch
@@ -26,6 +27,7 @@ from benchmarks.explored import starts
 from benchmarks.explored.clients import CLIENTS, asked
 from benchmarks.explored.drawing import drawn
 from benchmarks.machine import here
+from benchmarks.process import ROOT
 from benchmarks.records import Record, Records, now
 from precedents.explorer.answers import AllAnswers
 from precedents.explorer.projection import components, projected, trust
@@ -65,36 +67,37 @@ def sizes(_: Effort) -> Iterator[Measured]:
     folder = files("precedents").joinpath("explorer")
     script, own = (len(folder.joinpath("assets", name).read_bytes()) for name in ("explorer.js", "map.js"))
     parts = (folder, folder / "assets", folder / "templates")
-    room = sum(len(path.read_bytes()) for part in parts for path in part.iterdir() if path.is_file())
+    room = sum(len(compress(path.read_bytes())) for part in parts for path in part.iterdir() if path.is_file())
     for what, size, most in (
         ("script of the first page", script, 60),
         ("script of the map", own, 25),
-        ("all files of the explorer, not compressed", room, 200),
+        ("what the wheel grows by", room, 200),
     ):
         yield Measured(what, f"{most} kB", f"{size / KILO:.0f} kB", size <= most * KILO)
 
 
 def packages(_: Effort) -> Iterator[Measured]:
     """What the extra brings, with what that brings, beyond what the library needs already."""
-    new = sorted(closure("precedents", "explorer") - closure("precedents", ""))
-    yield Measured("packages that the extra brings", "5", f"{len(new)}: {', '.join(new)}", len(new) <= 5)
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    own, extra = project["dependencies"], project["optional-dependencies"]["explorer"]
+    new = sorted(closure([*own, *extra]) - closure(own))
+    yield Measured("packages that the extra brings", "5", f"{len(new)}: {', '.join(new)}", 0 < len(new) <= 5)
 
 
-def closure(name: str, extra: str) -> set[str]:
-    """All packages that a package needs here, with one of its extras."""
+def closure(lines: Sequence[str]) -> set[str]:
+    """All packages that requirements need here."""
     from packaging.requirements import Requirement
 
     found: set[str] = set()
-    waiting = [(name, extra)]
+    waiting = list(lines)
     while waiting:
-        own, wanted = waiting.pop()
-        extras = {wanted, ""} if wanted else {""}
-        for needed in map(Requirement, requires(own) or []):
-            key = needed.name.lower().replace("_", "-")
-            here = needed.marker is None or any(needed.marker.evaluate({"extra": each}) for each in extras)
-            if here and key not in found and key != "precedents":
-                found.add(key)
-                waiting.append((key, ""))
+        needed = Requirement(waiting.pop())
+        key = needed.name.lower().replace("_", "-")
+        if key not in found and (needed.marker is None or needed.marker.evaluate({"extra": ""})):
+            found.add(key)
+            waiting += requires(key) or []
     return found
 
 
@@ -202,7 +205,7 @@ def points(effort: Effort) -> Iterator[Measured]:
 
 def million(effort: Effort) -> Iterator[Measured]:
     """A training set of a million rows: a page of its list that nobody has looked at yet, and its map."""
-    n, m = 1_000_000 // effort.short, 100
+    n, m = 1_000_000 // effort.short**2, 100
     torch.manual_seed(0)
     y = torch.arange(n + m) % 10
     x = 2 * torch.randn(10, 16)[y] + torch.randn(n + m, 16)

@@ -129,4 +129,5 @@ class Serving:
         self.server.should_exit = True
         if self.thread is not None:
             self.thread.join(timeout=LONGEST)
-        self.listening.close()
+        if self.thread is None or not self.thread.is_alive():  # else it closes by itself, in its own time
+            self.listening.close()
