@@ -6,7 +6,7 @@ import sys
 import torch
 from torch import nn
 
-from precedents.gradients.backward import pulled_back
+from precedents.gradients.recording import pulled_back
 
 FIRST = """
 import sys

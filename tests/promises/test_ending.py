@@ -421,7 +421,7 @@ def test_lines_say_the_time_that_is_left_by_work(clock) -> None:
         for seconds in tracked([10] * 4 + [600], "work", patience=-1, work=[10] * 4 + [600]):
             clock.passes(seconds)
     left = [line.rpartition(", ")[2] for line in lines]
-    assert left == ["10 min 30 s left", "10 min 10 s left"]
+    assert left == ["10 min 30 s left", "10 min 10 s left", "work: 5 of 5 in 10 min 40 s"]
 
 
 def test_the_pieces_of_an_audit_take_what_is_expected(world, monkeypatch) -> None:

@@ -105,7 +105,7 @@ class Construction:
     def _first_look(self, module: nn.Module, sample: Inputs, b: int) -> "FirstLook":
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
         with random_state_kept():
-            output, singles = returned(module, sample), [alone(sample, i) for i in range(b)]
+            output, singles = returned(module, sample), list(map(partial(alone, sample), range(b)))
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
             logits = ordered(sample, logits) if isinstance(sample, Collated) else logits

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from precedents.data.inputs import Inputs
-from precedents.gradients.backward import pulled_back
 from precedents.gradients.factors import Dense, Outer, Part
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
-from precedents.gradients.recording import Recording
+from precedents.gradients.recording import Recording, pulled_back
 
 PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used again
 RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all

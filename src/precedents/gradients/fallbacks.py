@@ -8,9 +8,8 @@ from torch.func import functional_call, vjp, vmap
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.inputs import Inputs, alone, leaves, mapped
-from precedents.gradients.backward import pulled_back
 from precedents.gradients.factors import Dense, Part
-from precedents.gradients.recording import Backs, LayerCall
+from precedents.gradients.recording import Backs, LayerCall, pulled_back
 
 
 def by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:

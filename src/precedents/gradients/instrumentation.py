@@ -115,6 +115,7 @@ def _matched(clone: nn.Module) -> list[tuple[str, nn.Module, Rule | None]]:
     return found
 
 
+@cache
 def rule_of(kind: type[nn.Module]) -> Rule | None:
     """The rule for layers of a type, by itself or by its full name."""
     return _rules().get(kind) or _rules().get(f"{kind.__module__}.{kind.__qualname__}")

@@ -16,7 +16,6 @@ from precedents.classifier.clone import Clones
 from precedents.classifier.outputs import Outputs, fed, placed
 from precedents.data.inputs import Collated, Inputs, Spans, count, leaves, mapped
 from precedents.errors import InputError
-from precedents.gradients.backward import pulled_back
 from precedents.gradients.factors import Part
 from precedents.runtime.wording import a_type
 
@@ -268,3 +267,17 @@ class Recording:
                     yield found
             finally:
                 running.close()
+
+
+def pulled_back(
+    logits: Tensor, to: Sequence[Tensor] | Sequence[GradientEdge], cotangent: Tensor, **options: Any
+) -> tuple[Tensor, ...]:
+    """The gradients at tensors or edges, given that of the logits; `options` are those of torch.
+
+    A cotangent that is passed to torch as `grad_outputs` makes it import symbolic shapes, and sympy with them,
+    which takes most of a second. The gradient of the sum of products has the same bits: a cotangent times one.
+    """
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        given = cotangent.clone() if cotangent.is_inference() else cotangent
+        total = (logits * given).sum()
+    return torch.autograd.grad(total, to, **options)

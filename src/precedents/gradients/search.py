@@ -17,7 +17,6 @@ from precedents.classifier.outputs import fed, placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import count
 from precedents.errors import BudgetError, InputError, PrecedentsError
-from precedents.gradients.backward import pulled_back
 from precedents.gradients.comparison import Apart, Note
 from precedents.gradients.factors import Outer, Part
 from precedents.gradients.fallbacks import by_instance
@@ -27,7 +26,7 @@ from precedents.gradients.lookups import Lookup
 from precedents.gradients.narrowing import narrowed
 from precedents.gradients.patches import Patched
 from precedents.gradients.plan import Plan
-from precedents.gradients.recording import Recording
+from precedents.gradients.recording import Recording, pulled_back
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.guards import without_warnings
 from precedents.runtime.sparse import SparseRows
@@ -150,12 +149,15 @@ def _wanted_of(model: Classifier, batch: Batch, logits: Tensor, parameter: Tenso
 def _plain(
     parameters: Sequence[Tensor], cotangent: Tensor, logits: Tensor, some: Sequence[int]
 ) -> Sequence[Tensor]:
-    rows = []
+    """The gradients of parameters [some of b, numbers] by plain autograd, one instance after the other."""
+    rows: list[list[Tensor]] = [[] for _ in parameters]
     for i in some:
         single = torch.zeros_like(logits)
         single[i] = cotangent[i].to(logits)
-        rows.append(pulled_back(logits, parameters, single, retain_graph=True, materialize_grads=True))
-    return [torch.stack([each.to_dense().flatten().cpu() for each in own]) for own in zip(*rows, strict=True)]
+        found = pulled_back(logits, parameters, single, retain_graph=True, materialize_grads=True)
+        for own, each in zip(rows, found, strict=True):
+            own.append(each.to_dense().flatten().cpu())
+    return list(map(torch.stack, rows))
 
 
 class _Seen:

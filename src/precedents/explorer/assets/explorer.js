@@ -66,6 +66,8 @@ if (document.body.dataset.job) {
     if (job.state !== "done") one("#progress").textContent = `${job.title}: ${job.said || job.state}`;
     else if (one("[data-waiting]") && !busy()) location.reload();
   });
+} else if (one("[data-waiting]")) {
+  setInterval(() => busy() || location.reload(), 4000); // it ended between this page and its work
 }
 for (const place of all("[data-awaits]")) {
   follow(place.dataset.awaits, () => {}, (job) => {
