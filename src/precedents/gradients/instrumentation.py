@@ -107,7 +107,7 @@ def _matched(clone: nn.Module) -> list[tuple[str, nn.Module, Rule | None]]:
     done: set[int] = set()
     for name, module in clone.named_modules():
         if id(module) not in done:
-            rule = rule_of(type(module))
+            rule = rule_of(module.__class__)
             rule = rule if rule is not None and rule.follows(module) else None
             found.append((name, module, rule))
             if rule is not None and rule.covers is EVERYTHING:
