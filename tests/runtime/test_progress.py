@@ -1,8 +1,10 @@
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
+from threading import Thread
+from threading import enumerate as enumerate_threads
 from time import sleep
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from waiting import Clock, until
 
 from precedents.runtime import progress
+from precedents.runtime.door import door
 from precedents.runtime.engines._find import engine_of
 from precedents.runtime.progress import Pace, duration, in_lines, quiet, told, tracked, within
 
@@ -211,3 +214,50 @@ def test_a_duration_is_read_back_within_its_precision(seconds) -> None:
     words = duration(seconds).split()
     read = sum(float(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))
     assert read == pytest.approx(seconds, rel=0.06 if seconds < 10 else 0, abs=60 if seconds >= 3600 else 0.51)
+
+
+def begun() -> Iterator[int]:
+    """Work whose first item is there, and which nobody goes on with."""
+    work = tracked([1, 2, 3], "left", patience=-1)
+    next(work)
+    return work
+
+
+def test_work_that_a_failed_call_left_is_over_with_the_call() -> None:
+    left = []
+
+    @door
+    def call() -> None:
+        left.append(begun())
+        raise KeyboardInterrupt
+
+    with redirect_stderr(Terminal()):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        assert not any(thread.name.startswith("Live") for thread in enumerate_threads())
+    assert "digging" in shown(lambda: list(tracked([1, 2, 3], "digging", patience=-1)))
+    left.clear()
+
+
+def test_work_that_another_thread_ends_shows_nothing_any_more() -> None:
+    left = [begun()]
+    other = Thread(target=left.clear)
+    other.start()
+    other.join()
+    assert "digging" in shown(lambda: list(tracked([1, 2, 3], "digging", patience=-1)))
+
+
+def test_a_call_within_work_that_is_shown_does_not_end_it() -> None:
+    @door
+    def call() -> None:
+        list(tracked([1, 2], "inner", patience=-1))
+
+    def work() -> None:
+        for _ in tracked([1, 2, 3], "outer", patience=-1):
+            call()
+
+    with in_lines(), redirect_stderr(io.StringIO()) as err:
+        work()
+    lines = err.getvalue().splitlines()
+    assert all(line.startswith("outer: ") for line in lines)
+    assert lines[-1].startswith("outer: 3 of 3 in ")

@@ -2,7 +2,7 @@
 
 Autocast, inference mode and a default device without data (meta) are switched off inside of a door, and are
 as they were when the call returns. Nothing else that a caller sets (no_grad, the default type, deterministic
-algorithms) changes a number.
+algorithms) changes a number. No bar stays of a call that failed in the middle.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 import torch
 
 from precedents.errors import BudgetError, PrecedentsError
+from precedents.runtime.progress import SHOWN, left_in_the_middle
 from precedents.runtime.users_code import out_of_memory, place, refused
 
 P = ParamSpec("P")
@@ -26,6 +27,7 @@ def door(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def entered(*args: P.args, **kwargs: P.kwargs) -> T:
+        before = SHOWN.get()
         with steady():
             try:
                 return function(*args, **kwargs)
@@ -38,6 +40,9 @@ def door(function: Callable[P, T]) -> Callable[P, T]:
                 if place(error):
                     raise refused(error) from error
                 raise
+            finally:
+                if SHOWN.get() is not before:
+                    left_in_the_middle(before)
 
     return entered
 

@@ -7,14 +7,16 @@ the seconds that the items were expected to take, where they are known, and by t
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from importlib import import_module
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, TaskID
@@ -32,7 +34,16 @@ OFTEN = 0.2  # seconds between two pictures of a notebook's bar
 TRUST = 0.1  # the share of all work that the expectation counts for beside what the finished items took
 MOST = 4.0  # times its expected seconds that an item counts for: what nobody expected says little of the rest
 
-_inner: ContextVar[Show | None] = ContextVar("inner", default=None)  # shows what is within work that is shown
+
+@dataclass(frozen=True, eq=False)
+class Display:
+    """Work that is shown; whoever does it holds this, so that it is gone with work that nobody ends."""
+
+    show: Show  # shows what is within it
+    over: Callable[[], None]  # ends what is shown, once
+
+
+SHOWN: ContextVar[Callable[[], Display | None]] = ContextVar("shown", default=lambda: None)  # what is done
 _lines_wanted: ContextVar[bool] = ContextVar("lines wanted", default=False)  # where there is no terminal
 _told: ContextVar[Tell | None] = ContextVar("told", default=None)  # whoever shows the lines instead of stderr
 _within: ContextVar[str] = ContextVar("within", default="")  # what the work is part of, before its titles
@@ -89,11 +100,20 @@ class Pace:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Nothing is shown within."""
-    before = _inner.set(lambda *_: nullcontext(_nothing))
+    silent = Display(lambda *_: nullcontext(_nothing), _nothing)
+    before = SHOWN.set(ref(silent))
     try:
         yield
     finally:
-        _inner.reset(before)
+        SHOWN.reset(before)
+
+
+def left_in_the_middle(before: Callable[[], Display | None]) -> None:
+    """Ends what is shown since `SHOWN` was as before: work that an error left in the middle."""
+    left = SHOWN.get()()
+    if left is not None and left is not before():
+        left.over()
+    SHOWN.set(before)
 
 
 @contextmanager
@@ -140,8 +160,8 @@ def tracked(
     says how many of them workers elsewhere make at a time, which have to start first.
     """
     pace = Pace(total if total is not None or not isinstance(items, Sized) else len(items), work, at_once)
-    title, show = _within.get() + title, _inner.get()
-    with show(title, pace) if show else _outermost(title, pace, patience) as advance:
+    title, outer = _within.get() + title, SHOWN.get()()
+    with outer.show(title, pace) if outer else _outermost(title, pace, patience) as advance:
         for item in items:
             yield item
             if advance is not _nothing and pace.total != 1:  # after which there is nothing to wait for
@@ -158,12 +178,15 @@ def _outermost(title: str, pace: Pace, patience: float) -> Iterator[Advance]:
     else:
         asked = tell is not None or _lines_wanted.get()
         display = _lines(title, pace, patience if asked else max(patience, SCRIPT), tell or _on_stderr)
-    with display as (advance, show):
-        _inner.set(show)
+    with ExitStack() as stack:
+        advance, show = stack.enter_context(display)
+        this, before = Display(show, stack.close), SHOWN.get()
+        SHOWN.set(ref(this))
         try:
             yield advance
         finally:
-            _inner.set(None)
+            if SHOWN.get()() is this:  # not where another thread ends what was left in the middle
+                SHOWN.set(before)
 
 
 @contextmanager
