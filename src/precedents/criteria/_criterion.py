@@ -135,6 +135,12 @@ class Unlisted(Criterion):
         self.__name__ = text
         self.judge = judge
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unlisted) and (self.__name__, self.judge) == (other.__name__, other.judge)
+
+    def __hash__(self) -> int:
+        return hash((self.__name__, self.judge))
+
     def explained(self, _result: Result, _metric: str, /) -> str:
         """Nothing: what its numbers mean is not known here."""
         return ""
