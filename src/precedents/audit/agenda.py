@@ -53,7 +53,7 @@ class Agenda:
                 "There is nothing to audit. Name at least one metric and one criterion, or neither."
             )
         for criterion in named.values():
-            checked_k(getattr(criterion, "k", 1), len(trial.workspace.train))
+            checked_k(criterion.fewest, len(trial.workspace.train))
         return cls(trial, chosen, named, k, checked_rule(rule))
 
     @property
