@@ -1,3 +1,4 @@
+import re
 import sys
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
@@ -7,12 +8,13 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+import precedents
 from precedents import CRITERIA, FEATURES, PRECONDITIONERS, SIMILARITIES, InputError, UnknownNameError
 from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.model_randomization import ModelRandomization
 from precedents.metrics.preconditioners.hessian import InverseHessian, hessian
 from precedents.registry import Call, Registry, by_name, listed, written
-from precedents.runtime.engines._find import ENGINES
+from precedents.runtime.engines import ENGINES
 
 
 @pytest.mark.parametrize(
@@ -157,6 +159,16 @@ def test_a_folder_is_read_once(folder) -> None:
     del sys.modules["a_folder_of_parts.first"]
     assert registry.get("first") is found
     assert Registry("part", folder).names() == ["first", "second"]
+
+
+def test_every_registry_of_the_package_is_made_once() -> None:
+    made = [
+        kind
+        for file in Path(precedents.__file__).parent.rglob("*.py")
+        for kind in re.findall(r'\bRegistry\(\s*"([\w ]+)"', file.read_text(encoding="utf-8"))
+    ]
+    assert {"criterion", "similarity", "engine", "data set", "adapter", "command"} <= set(made)
+    assert len(made) == len(set(made))
 
 
 def test_a_source_is_read_without_importing_it(folder) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from precedents import criteria as criterion_files
+from precedents.criteria import CRITERIA
 from precedents.criteria._criterion import Criterion, Judge, Unlisted
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
@@ -21,7 +21,7 @@ from precedents.errors import (
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
-from precedents.registry import Registry, by_name
+from precedents.registry import by_name
 from precedents.runtime.door import door
 from precedents.runtime.given import several
 from precedents.runtime.progress import tracked
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 T = TypeVar("T")
-
-CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
 
 Lack = Literal["not applicable", "left out", "error"]
 
