@@ -16,21 +16,22 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from precedents import criteria
 from precedents.cli.metrics import parts_of
-from precedents.metrics import features, preconditioners, similarities
+from precedents.criteria import CRITERIA
+from precedents.metrics.features import FEATURES
 from precedents.metrics.names import ALIASES, FORMS
+from precedents.metrics.preconditioners import PRECONDITIONERS
+from precedents.metrics.similarities import SIMILARITIES
 from precedents.registry import Registry
 from precedents.reproduction.published import published
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 AXES: dict[str, Registry[Any]] = {
-    "features": Registry("feature map", features),
-    "preconditioners": Registry("preconditioner", preconditioners),
-    "similarities": Registry("similarity", similarities),
+    "features": FEATURES,
+    "preconditioners": PRECONDITIONERS,
+    "similarities": SIMILARITIES,
 }
-CRITERIA: Registry[Any] = Registry("criterion", criteria)
 OWN = {
     "architecture.md": "ARCHITECTURE.md",
     "contributing.md": "CONTRIBUTING.md",

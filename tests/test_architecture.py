@@ -49,7 +49,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def functions(file: Path) -> list[Function]:
-    """All functions of a file but the two front doors and the commands."""
+    """All functions of a file but the front doors and the commands."""
     name, tree = file.relative_to(PACKAGE).as_posix(), ast.parse(file.read_text())
     door = file.stem if name.startswith("cli/") else DOORS.get(name)
     every = [node for node in ast.walk(tree) if isinstance(node, Function)]

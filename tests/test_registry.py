@@ -1,16 +1,20 @@
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+import precedents
 from precedents import CRITERIA, FEATURES, PRECONDITIONERS, SIMILARITIES, InputError, UnknownNameError
 from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.model_randomization import ModelRandomization
 from precedents.metrics.preconditioners.hessian import InverseHessian, hessian
-from precedents.registry import Call, Registry, listed, written
+from precedents.registry import Call, Registry, by_name, listed, written
+from precedents.runtime.engines import ENGINES
 
 
 @pytest.mark.parametrize(
@@ -157,6 +161,16 @@ def test_a_folder_is_read_once(folder) -> None:
     assert Registry("part", folder).names() == ["first", "second"]
 
 
+def test_every_registry_of_the_package_is_made_once() -> None:
+    made = [
+        kind
+        for file in Path(precedents.__file__).parent.rglob("*.py")
+        for kind in re.findall(r'\bRegistry\(\s*"([\w ]+)"', file.read_text(encoding="utf-8"))
+    ]
+    assert {"criterion", "similarity", "engine", "data set", "adapter", "command"} <= set(made)
+    assert len(made) == len(set(made))
+
+
 def test_a_source_is_read_without_importing_it(folder) -> None:
     registry = Registry("part", folder)
     assert registry.source("first").endswith("first = object()\n")
@@ -171,8 +185,117 @@ class Local:
     x: int = 1
 
 
-def test_a_value_is_written_by_its_file() -> None:
-    assert written(Local(2)) == f"{__name__}(x=2)"
+def test_a_value_of_no_registry_is_written_by_its_class() -> None:
+    assert written(Local(2)) == "Local(x=2)"
+    assert written(Local()) == "Local"
+
+
+@dataclass(frozen=True)
+class Demanding:
+    """A value one of whose settings has no default, and one a default that is made."""
+
+    must: int
+    made: tuple[int, ...] = field(default_factory=tuple)
+
+
+def test_a_setting_without_default_is_always_written() -> None:
+    assert written(Demanding(2)) == "Demanding(must=2)"
+
+
+def test_a_class_is_written_by_its_name() -> None:
+    assert written(Local) == "Local"
+
+
+def test_an_object_without_a_name_is_written_by_its_class() -> None:
+    assert written(Registry.__new__(type("Thing", (), {}))) == "Thing"
+
+
+def test_two_values_of_one_name_are_refused_unless_they_are_equal() -> None:
+    assert list(by_name([Local(1), Local(2), Local(1)], "values")) == ["Local", "Local(x=2)"]
+    with pytest.raises(InputError, match="Two values that differ are both called <lambda>"):
+        by_name([lambda: 1, lambda: 2], "values")
+
+
+SETTINGS = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Settings:
+    strict: bool = False
+    rank: int | None = None
+    share: float = 0.5
+    word: str = "one"
+    sizes: tuple[int, ...] = (1, 2)
+
+second = Settings()
+"""
+
+
+@pytest.fixture
+def settings(folder) -> Registry[Any]:
+    (Path(folder.__path__[0]) / "second.py").write_text(SETTINGS)
+    return Registry("part", folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "value"),
+    [
+        ("strict=False", "strict", False),
+        ("strict=True", "strict", True),
+        ("rank=None", "rank", None),
+        ("rank=3", "rank", 3),
+        ("rank=0.5", "rank", 0.5),
+        ("rank=all", "rank", "all"),
+        ("rank=False", "rank", False),
+        ("share=1", "share", 1.0),
+        ("word=False", "word", "False"),
+    ],
+)
+def test_settings_are_read_as_what_they_are(text, setting, value, settings) -> None:
+    found = getattr(settings.read(f"second({text})"), setting)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("text", ["false", "1", "", "None"])
+def test_a_word_that_is_neither_true_nor_false_is_refused(text, settings) -> None:
+    with pytest.raises(InputError, match=f"strict='{text}' is no bool. Write for example strict=False"):
+        settings.read(f"second(strict={text})")
+
+
+def test_a_setting_that_no_text_can_set_is_refused_by_its_type(settings) -> None:
+    with pytest.raises(InputError, match="The setting sizes is of type tuple, which no text can set"):
+        settings.read("second(sizes=12)")
+
+
+def others(value: Any) -> list[Any]:
+    """The value with each of its settings changed to another of its type."""
+    hints = get_type_hints(type(value))
+    every = {each.name: other(getattr(value, each.name), get_args(hints[each.name])) for each in fields(value)}
+    return [replace(value, **{name: changed}) for name, changed in every.items()]
+
+
+def other(setting: Any, choices: tuple[Any, ...]) -> Any:
+    if isinstance(setting, str):
+        return next((each for each in choices if each != setting), f"{setting}x")
+    if isinstance(setting, bool):
+        return not setting
+    return setting / 2 if isinstance(setting, float) else setting + 1
+
+
+@pytest.mark.parametrize(
+    ("registry", "name"),
+    [
+        (registry, name)
+        for registry in (PRECONDITIONERS, CRITERIA, ENGINES)
+        for name in registry.names()
+        if is_dataclass(registry.get(name))
+    ],
+    ids=lambda value: getattr(value, "kind", value),
+)
+def test_every_setting_of_every_part_is_written_and_read_back(registry, name) -> None:
+    for value in others(registry.get(name)):
+        assert written(value).startswith(f"{name}(")
+        assert registry.read(written(value)) == value != registry.get(name)
 
 
 @pytest.mark.parametrize(

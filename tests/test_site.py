@@ -11,9 +11,11 @@ import pytest
 
 import precedents
 from benchmarks.side_by_side.notes import HERE, NOTES, mark
-from precedents.criteria._judgement import CRITERIA
-from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES
+from precedents.criteria import CRITERIA
+from precedents.metrics.features import FEATURES
 from precedents.metrics.names import ALIASES, FORMS
+from precedents.metrics.preconditioners import PRECONDITIONERS
+from precedents.metrics.similarities import SIMILARITIES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -185,6 +185,18 @@ def test_every_file_that_a_page_names_is_there(name) -> None:
         assert there or path == "adapters/voters.py", path  # which the extender's guide invents
 
 
+def test_the_page_of_benchmarks_has_the_steps_of_make_bench_and_every_file() -> None:
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    bench = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nbench:")[2].partition("\n\n")[0]
+    steps = re.findall(r"-m (benchmarks\.\w+)", page.partition("```sh\npython")[2].partition("```")[0])
+    assert re.findall(r"-m (benchmarks\.\w+)", bench) == steps
+    assert len(steps) > 5
+    folder = ROOT / "benchmarks"
+    own = {f"`{path.name}/`" for path in folder.iterdir() if (path / "__init__.py").exists()}
+    own |= {f"`{path.name}`" for path in folder.glob("[!_]*.py")}
+    assert [name for name in sorted(own) if name not in page] == []
+
+
 def test_the_rooms_are_those_of_the_package_in_the_order_of_imports() -> None:
     rooms = [row[0].strip("`/") for row in table(section("The rooms"))[1:]]
     (contract,) = PYPROJECT["tool"]["importlinter"]["contracts"]
@@ -205,6 +217,7 @@ def test_the_rooms_have_the_files_that_are_named() -> None:
 def test_reading_takes_as_long_as_the_page_says_to_a_minute() -> None:
     rows = table(section("Reading the heart"))[1:]
     assert len(rows) > 8
+    assert f"{sum(int(minutes) for _, minutes, _ in rows)} minutes in all" in section("Reading the heart")
     for place, minutes, _ in rows:
         lines = sum(map(lines_of_code, files(place.strip("`"))))
         assert abs(int(minutes) - -(-lines // LINES_A_MINUTE)) <= 1, (place, lines)

@@ -9,8 +9,9 @@ from precedents.adapters._subject import Subject
 from precedents.audit.audit import Audit
 from precedents.audit.front_door import audit
 from precedents.classifier.classifier import Classifier
+from precedents.criteria import CRITERIA
 from precedents.criteria._criterion import Criterion
-from precedents.criteria._judgement import CRITERIA, Judgement, judge
+from precedents.criteria._judgement import Judgement, judge
 from precedents.criteria._result import Result, correlation, rate
 from precedents.criteria._trial import Trial
 from precedents.data.examples import Batch, Examples
@@ -46,15 +47,18 @@ from precedents.gradients.layers._rule import Rule
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.rows import Rows
 from precedents.index.index import Index
+from precedents.metrics.features import FEATURES
 from precedents.metrics.kernel import Kernel
-from precedents.metrics.metric import FEATURES, PRECONDITIONERS, SIMILARITIES, Metric
+from precedents.metrics.metric import Metric
 from precedents.metrics.names import ALIASES
 from precedents.metrics.paper import METRICS, metric
+from precedents.metrics.preconditioners import PRECONDITIONERS
 from precedents.metrics.preconditioners._inverse import Description, Inverse, Preconditioner
 from precedents.metrics.preconditioners.fisher import InverseFisher
 from precedents.metrics.preconditioners.hessian import InverseHessian
 from precedents.metrics.ranking import TopK, top_k
 from precedents.metrics.relevance import Relevance
+from precedents.metrics.similarities import SIMILARITIES
 from precedents.metrics.vectors import Question, Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.cost import Cost, Estimate

@@ -6,14 +6,16 @@ the ones in the file; `read` and `written` are each other's inverse. `Call` is t
 
 import ast
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pkgutil import iter_modules
+from sys import modules
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
@@ -21,6 +23,8 @@ from precedents.errors import InputError, UnknownNameError
 
 T = TypeVar("T")
 
+PACKAGE = f"{__package__}."
+TRUTHS: Mapping[str, bool] = {"True": True, "False": False}
 CALL = re.compile(r"(?P<name>\w+)\s*(?:\((?P<settings>[^()]*)\))?")
 
 
@@ -127,26 +131,75 @@ class Registry(Generic[T]):
 
 
 def written(value: object) -> str:
-    """The text that `Registry.read` reads back: the file's name and the settings that differ."""
-    if not is_dataclass(value):
-        return str(getattr(value, "__name__", value))
-    kind: Any = type(value)
-    defaults = _settings(kind())
-    changed = {key: own for key, own in _settings(value).items() if own != defaults[key]}
-    return str(Call(kind.__module__.rpartition(".")[2], changed))
+    """The text that `Registry.read` reads back: the file's name and the settings that differ.
+
+    A `value` of no file of the package is written by the name of its class, and is not read back.
+    """
+    if isinstance(value, type) or not is_dataclass(value):
+        unnamed = type(value).__name__ if type(value).__repr__ is object.__repr__ else value
+        return str(getattr(value, "__name__", unnamed))
+    name, known, settings = *_origin(type(value)), _settings(value)
+    return str(Call(name, {key: own for key, own in settings.items() if own != known[key]}))
+
+
+def _origin(kind: Any) -> tuple[str, Mapping[str, Any]]:
+    """What values of a dataclass are called, and the settings that go without saying.
+
+    Both are of the object in the file, if the class is of a registry's file, and else of the class; what has
+    no default is always said.
+    """
+    name = kind.__module__.rpartition(".")[2]
+    own = getattr(modules.get(kind.__module__), name, None)
+    if type(own) is kind and kind.__module__.startswith(PACKAGE):
+        return name, _settings(own)
+    made = {each.name: each.default_factory() for each in fields(kind) if each.default_factory is not MISSING}
+    return kind.__name__, {each.name: each.default for each in fields(kind)} | made
+
+
+def by_name(values: Iterable[T], kind: str, name: Callable[[T], str] = written) -> dict[str, T]:
+    """The `values` by the `name` of each; two that differ and have one name are refused as of this `kind`."""
+    found: dict[str, T] = {}
+    for value in values:
+        known = found.setdefault(name(value), value)
+        if known is not value and known != value:
+            raise InputError(
+                f"Two {kind} that differ are both called {name(value)}. Give the functions or classes that "
+                "they are made of names of their own."
+            )
+    return found
 
 
 def _settings(value: object) -> Mapping[str, Any]:
     if not is_dataclass(value):
         return {}
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
 
 
 def _parsed(text: str, like: object, setting: str) -> object:
+    """The value that a text writes, of the kind that the setting has now; anything plain, if that is None."""
     if isinstance(like, str):
         return text
+    if like is None:
+        return _plain(text)
+    kind = type(like)
+    if kind not in (bool, int, float):
+        raise InputError(
+            f"The setting {setting} is of type {kind.__name__}, which no text can set. Make the value in "
+            f"Python, with {setting}=... among its arguments, and pass it."
+        )
     try:
-        return type(like)(text)  # type: ignore[call-arg]
-    except (ValueError, OverflowError):
-        kind = type(like).__name__
-        raise InputError(f"{setting}={text!r} is no {kind}. Write for example {setting}={like}.") from None
+        return TRUTHS[text] if kind is bool else kind(text)
+    except (ValueError, OverflowError, KeyError):
+        raise InputError(
+            f"{setting}={text!r} is no {kind.__name__}. Write for example {setting}={like}."
+        ) from None
+
+
+def _plain(text: str) -> object:
+    """A number, True, False or None if `text` writes one, and else the text."""
+    if text == "None" or text in TRUTHS:
+        return TRUTHS.get(text)
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text

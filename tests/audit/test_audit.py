@@ -14,9 +14,12 @@ from torch import nn
 from precedents import (
     METRICS,
     Audit,
+    Batch,
+    Classifier,
     Examples,
     Explainer,
     InputError,
+    Metric,
     NotApplicable,
     Trial,
     audit,
@@ -26,6 +29,10 @@ from precedents import (
 from precedents.audit.profile import MOST, spread
 from precedents.criteria._judgement import Inapplicable
 from precedents.errors import FormatError, StaleError, UnknownNameError
+from precedents.metrics.features.inputs import inputs
+from precedents.metrics.similarities.cosine import cosine
+from precedents.metrics.similarities.dot import dot
+from precedents.metrics.vectors import Features
 
 SOME = ["dot_x", "cos_last", "dot_if", "dot_grad", "cos_grad"]
 COLUMNS = ["metric", "criterion", "value", "low", "high", "chance", "verdict", "reason"]
@@ -119,12 +126,29 @@ def test_the_users_model_comes_back_as_it_was(model, train, test) -> None:
     assert snapshot.of(model) == before
 
 
+def own(shift: float) -> Features:
+    """A feature map of the user's, which is called as another one is."""
+
+    def mine(model: Classifier, batch: Batch) -> torch.Tensor:
+        return inputs(model, batch) + shift
+
+    return mine
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"metrics": ["cos_gard"]}, "Did you mean 'cos_grad'"),
         ({"criteria": ["identical_clas"]}, "Did you mean 'identical_class'"),
         ({"metrics": []}, "nothing to audit"),
+        (
+            {"metrics": [Metric(inputs, lambda kernel: kernel.cross), Metric(inputs, lambda _: None)]},
+            "Two metrics that differ are both called <lambda>:inputs",
+        ),
+        (
+            {"metrics": [Metric(own(0), dot), Metric(own(1), cosine)]},
+            "Two features or preconditioners that differ are both called mine",
+        ),
         ({"k": 46}, "Ask for k from 1 to 45"),
         ({"afford": 0}, "afford is 0. Pass the seconds"),
         ({"classes": ["ant"]}, "There are 1 class names"),

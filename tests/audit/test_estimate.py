@@ -3,7 +3,7 @@ from conftest import retrained
 from precedents import METRICS, Trial
 from precedents.audit.agenda import Agenda
 from precedents.audit.estimate import compared, estimate
-from precedents.criteria._judgement import CRITERIA
+from precedents.criteria import CRITERIA
 
 
 def rounds(trial: Trial, *texts: str) -> dict[tuple[str, str], int]:

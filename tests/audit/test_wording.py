@@ -6,9 +6,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from precedents import audit
+from precedents import FEATURES, Kernel, Metric, audit
 from precedents.audit.instances import COPIES
-from precedents.audit.wording import meaning, price
+from precedents.audit.wording import meaning, price, recommended
 from precedents.metrics.paper import METRICS
 
 
@@ -24,6 +24,19 @@ def test_famous_metrics_have_their_names() -> None:
     assert meaning("rif") == "RIF: the angle between the loss gradients after influence-function weighting"
     assert meaning("cosine:gradient/ekfac").endswith("after weighting by ekfac")
     assert meaning("a metric of another house") == ""
+
+
+def test_within_a_sentence_there_is_no_capital() -> None:
+    assert meaning("cos_x") == "The angle between the inputs themselves, whatever the model"
+    assert recommended("cos_x", {}) == ["cos_x is the angle between the inputs themselves, whatever the model."]
+    assert recommended("gc", {}) == ["gc is Grad-Cos: the angle between the loss gradients."]
+
+
+def test_parts_that_say_no_phrase_are_called_by_their_names() -> None:
+    def blend(kernel: Kernel) -> torch.Tensor:
+        return kernel.cross
+
+    assert meaning(Metric(FEATURES.get("gradient"), blend)) == "Blend of the loss gradients"
 
 
 def test_the_price_stands_beside_that_of_the_default() -> None:
@@ -56,7 +69,7 @@ def test_the_printed_audit_says_what_the_metric_is_and_what_it_costs() -> None:
         ["4.2", "min"],
         ["<1", "s"],
     ]
-    assert f"{best} is {meaning(best)}." in lines
+    assert recommended(best, {})[0] in lines
     assert price(best, slow.costs, roughly=True)[0] in lines
     assert "4.2 min" in slow._repr_html_()
     assert "one" not in str(replace(found, costs={})).splitlines()[0]

@@ -9,8 +9,10 @@ from typing import get_args
 
 import pytest
 import torch
+from conftest import retrained
+from torch import nn
 
-from precedents import CRITERIA, METRICS, Result, Trial, judge
+from precedents import CRITERIA, METRICS, Classifier, Examples, Result, Trial, judge
 from precedents.criteria._criterion import Better, Criterion
 from precedents.criteria._judgement import Inapplicable, default_criteria
 from precedents.criteria._verdict import Verdict
@@ -160,3 +162,26 @@ def test_it_says_how_many_cases_it_compares(name, trial) -> None:
 @each
 def test_it_says_what_it_asks_in_a_sentence(name) -> None:
     assert CRITERIA.get(name).sentence.endswith(".")
+
+
+@each
+def test_models_beside_the_trained_one_are_named_with_what_made_them(name, trial) -> None:
+    others = CRITERIA.get(name).others(trial)
+    assert all(text and isinstance(model, Classifier) for text, model in others.items())
+    assert bool(others) == any("random" in model for model, _ in CRITERIA.get(name).rounds(trial))
+
+
+@each
+def test_what_is_prepared_is_not_made_again(name, model, train, test) -> None:
+    calls = []
+
+    def counting(data: Examples, seed: int) -> nn.Module:
+        calls.append(seed)
+        return retrained(data, seed)
+
+    trial = Trial.of(model, train, test, retrain=counting)
+    CRITERIA.get(name).prepared(trial)
+    assert bool(calls) == ("retrain" in CRITERIA.get(name).needs)
+    made = len(calls)
+    judge(trial, ["cos_x"], [name])
+    assert len(calls) == made

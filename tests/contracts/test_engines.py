@@ -40,7 +40,8 @@ from precedents.errors import BudgetError, InputError, MissingExtraError, StaleE
 from precedents.reproduction.runner import tasks, work
 from precedents.reproduction.settings import SETTINGS
 from precedents.runtime.budget import Budget
-from precedents.runtime.engines._find import ENGINES, engine_of
+from precedents.runtime.engines import ENGINES
+from precedents.runtime.engines._find import engine_of
 from precedents.runtime.engines._share import Share
 from precedents.runtime.engines._travel import carried_out, in_worker, opened, packed_work
 

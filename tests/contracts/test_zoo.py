@@ -6,7 +6,8 @@ from importlib import import_module
 import pytest
 import torch
 
-from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
+from precedents.zoo.architectures import ARCHITECTURES
+from precedents.zoo.datasets import DATASETS
 
 BUNDLED = [
     name

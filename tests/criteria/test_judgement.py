@@ -1,12 +1,26 @@
 import io
+from dataclasses import dataclass
 
 import pytest
+import torch
 from rich.console import Console
 
-from precedents import CRITERIA, METRICS, NotApplicable, Result, Trial, UnknownNameError, judge
+from precedents import (
+    CRITERIA,
+    METRICS,
+    InputError,
+    Metric,
+    NotApplicable,
+    Result,
+    Trial,
+    UnknownNameError,
+    judge,
+    rate,
+)
 from precedents.criteria._criterion import Criterion, Unlisted
 from precedents.criteria._judgement import Inapplicable, described
 from precedents.criteria.identical_class import IdenticalClass
+from precedents.metrics.features.inputs import inputs
 
 SOME = ["cos_x", "cos_last", "cos_grad"]
 
@@ -153,3 +167,43 @@ def test_of_a_text_in_no_file_the_defaults_are_known(trial) -> None:
     assert (unknown.better, unknown.counts, unknown.inapplicable(trial)) == ("higher", False, None)
     with pytest.raises(NotApplicable, match="No criterion is named a criterion of yesterday"):
         unknown(trial, METRICS["cos_x"])
+
+
+@dataclass(frozen=True)
+class Yes(Criterion):
+    """Every case succeeds."""
+
+    of: int
+
+    def __call__(self, trial: Trial, _metric: Metric) -> Result:
+        return rate("yes", torch.ones(len(trial.cases)), 0.1, 0.9)
+
+
+@dataclass(frozen=True)
+class No(Criterion):
+    """No case succeeds."""
+
+    def __call__(self, trial: Trial, _metric: Metric) -> Result:
+        return rate("no", torch.zeros(len(trial.cases)), 0.1, 0.9)
+
+
+def test_criteria_of_one_file_of_a_user_stand_side_by_side(linear_trial) -> None:
+    found = judge(linear_trial, ["cos_x"], [Yes(1), Yes(of=2), No()])
+    assert {text: outcome.mean for (_, text), outcome in found.outcomes.items()} == {
+        "Yes(of=1)": 1,
+        "Yes(of=2)": 1,
+        "No": 0,
+    }
+
+
+def test_two_functions_of_one_name_are_no_two_criteria(linear_trial) -> None:
+    one, other = (lambda trial, metric, own=own: own(trial, metric) for own in (Yes(1), No()))
+    assert list(judge(linear_trial, ["cos_x"], [one, one]).outcomes) == [("cos_x", "<lambda>")]
+    with pytest.raises(InputError, match="Two criteria that differ are both called <lambda>"):
+        judge(linear_trial, ["cos_x"], [one, other])
+
+
+def test_two_metrics_of_one_name_are_refused(linear_trial) -> None:
+    one, other = (Metric(inputs, lambda kernel, sign=sign: sign * kernel.cross) for sign in (1, -1))
+    with pytest.raises(InputError, match="Two metrics that differ are both called <lambda>:inputs"):
+        judge(linear_trial, [one, other], ["identical_class"])

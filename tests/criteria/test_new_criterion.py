@@ -14,36 +14,8 @@ import precedents
 
 PACKAGE = Path(precedents.__file__).parent
 ROOT = Path(__file__).parent.parent.parent
-FILE = '''"""Label agreement: most of the first k precedents have the predicted class."""
-
-from dataclasses import dataclass
-
-from precedents.criteria._criterion import Criterion
-from precedents.criteria._result import Result, rate
-from precedents.criteria._trial import Trial
-from precedents.metrics.metric import Metric
-from precedents.metrics.ranking import checked_k, top_k
-from precedents.registry import written
-
-
-@dataclass(frozen=True)
-class LabelAgreement(Criterion):
-    """The share of the first k precedents that have the predicted class."""
-
-    k: int = 3  # precedents
-    demand: float = 0.95  # the share at which a metric passes
-
-    def __call__(self, trial: Trial, metric: Metric) -> Result:
-        """For each case a share."""
-        train, predicted = trial.workspace.train, trial.cases.labels
-        top = top_k([trial.scores(metric)], checked_k(self.k, len(train)))
-        shares = (train.labels[top.indices] == predicted[:, None]).double().mean(dim=1)
-        chance = (train.labels[None, :] == predicted[:, None]).double().mean()
-        return rate(written(self), shares, float(chance), self.demand)
-
-
-label_agreement = LabelAgreement()
-'''
+RECIPE = re.compile(r"`src/precedents/criteria/label_agreement.py`, whole:\n\n```python\n(.*?)```", re.DOTALL)
+(FILE,) = RECIPE.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 MODEL = """
 import torch
 
@@ -63,8 +35,8 @@ import precedents as pr
 from mine import factory
 model, train, test = factory()
 metrics = ["cos_x", "cos_grad"]
-found = pr.audit(model, train, test, metrics=metrics, k=5)
-alone = pr.audit(model, train, test, metrics=metrics, criteria=["label_agreement"], k=5)
+found = pr.audit(model, train, test, metrics=metrics, k=4)
+alone = pr.audit(model, train, test, metrics=metrics, criteria=["label_agreement"], k=4)
 print(json.dumps({
     "names": pr.CRITERIA.names(),
     "criteria": found.criteria,
@@ -138,19 +110,19 @@ def test_an_audit_runs_it_without_its_being_named(said) -> None:
         "model_randomization",
         "model_randomization(label=shared)",
         "identical_class",
-        "identical_class(k=5)",
+        "identical_class(k=4)",
         "identical_instance",
         "label_agreement",
-        "label_agreement(k=5)",
+        "label_agreement(k=4)",
     ]
 
 
 def test_its_column_is_in_the_table_the_page_and_the_json(said) -> None:
     head = said["table"].partition("cos_x")[0].split()  # names in lines, one below the other
-    assert (head.count("label"), head.count("agreement"), head.count("k=5")) == (2, 2, 2)
+    assert (head.count("label"), head.count("agreement"), head.count("k=4")) == (2, 2, 2)
     assert f"{said['mean']:.3f}" in said["table"]
     assert re.search(r"<th[^>]*>\s*Label agreement", said["page"])
-    outcomes = [each for each in said["audit"]["outcomes"] if each["criterion"] == "label_agreement(k=5)"]
+    outcomes = [each for each in said["audit"]["outcomes"] if each["criterion"] == "label_agreement(k=4)"]
     assert [each["metric"] for each in outcomes] == ["cos_x", "cos_grad"]
     assert all(len(each["values"]) == 10 for each in outcomes)
 
@@ -175,7 +147,7 @@ def test_the_command_line_lists_and_takes_it(run) -> None:
     target = "--target mine:factory --metrics gc --criteria label_agreement,label_agreement(k=2) --json"
     commands = [["criteria"], ["audit", *target.split(), "--quiet"], ["audit", *target.split(), "--dry-run"]]
     listed, audited, estimated = run("-c", COMMANDS, json.dumps(commands)).strip().split("\n\n")
-    assert re.search(r"label_agreement +most of the first k precedents", listed)
+    assert re.search(r"label_agreement +most of the k most relevant training instances", listed)
     found = json.loads(audited)["outcomes"]
     assert [each["criterion"] for each in found] == ["label_agreement", "label_agreement(k=2)"]
     assert json.loads(estimated)["seconds"] > 0
@@ -184,8 +156,8 @@ def test_the_command_line_lists_and_takes_it(run) -> None:
 def test_the_documentation_has_a_page_of_it(run) -> None:
     said = run("-c", PAGES, cwd=ROOT)
     assert "'criteria/label_agreement.md'" in said
-    assert "| [`label_agreement`](label_agreement.md) | most of the first k precedents" in said
+    assert "| [`label_agreement`](label_agreement.md) | most of the k most relevant training instances" in said
     page = said.partition("# label_agreement")[2]
-    assert "*Label agreement: most of the first k precedents have the predicted class.*" in page
+    assert "*Label agreement: most of the k most relevant training instances have the predicted class.*" in page
     assert "Higher is better." in page
-    assert "| `k` | `3` | precedents |" in page
+    assert "| `k` | `5` | precedents |" in page

@@ -15,6 +15,7 @@ from precedents import (
     Explanation,
     FormatError,
     InputError,
+    Kernel,
     Metric,
     StaleError,
     StoreError,
@@ -160,6 +161,21 @@ def test_an_inverse_that_cannot_be_written_is_fitted_again(model, train, cases, 
     loaded = Explainer.load(tmp_path / "saved", model, train, metric=metric)
     assert ROWS.at(inputs) in loaded.relevance.workspace.cache
     assert torch.equal(loaded.scores(cases), Explainer(model, train, "dot_x").scores(cases) / 2)
+
+
+def test_a_metric_of_parts_of_ones_own_is_asked_for_when_it_is_read(model, train, tmp_path) -> None:
+    Explainer(model, train, Metric(inputs, dot, Halved())).save(tmp_path / "saved")
+    with pytest.raises(InputError, match=r"dot:inputs/Halved, has a part that no text names: .*metric="):
+        Explainer.load(tmp_path / "saved", model, train)
+
+
+def test_a_metric_that_would_be_read_as_another_is_not_saved(model, train, tmp_path) -> None:
+    def cosine(kernel: Kernel) -> torch.Tensor:
+        return kernel.cross
+
+    with pytest.raises(InputError, match="cosine:inputs cannot be saved: its text is that of"):
+        Explainer(model, train, Metric(inputs, cosine)).save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
 
 
 def test_there_is_no_pickle_in_the_folder(saved) -> None:

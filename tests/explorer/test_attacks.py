@@ -480,7 +480,7 @@ def _until_ended(job) -> None:
 
 def test_no_error_shows_a_path_or_a_trace(client, explorer, monkeypatch, capfd) -> None:
     def failing(*_) -> None:
-        raise RuntimeError("secret at /root/secret.py")
+        raise RuntimeError("secret at /home/someone/secret.py")
 
     monkeypatch.setattr("precedents.explorer.rows.first", failing)
     monkeypatch.setattr("precedents.explorer.looks.first", failing)

@@ -109,7 +109,7 @@ def one_at_a_time(module: nn.Module, inputs: Inputs, labels: Tensor) -> Tensor:
 
 def world(inputs: Inputs) -> tuple[Examples, Batch]:
     """The inputs with labels, all of them in one batch."""
-    b = len(next(leaves(inputs)))
+    b = len(leaves(inputs)[0])
     examples = Examples.of((mapped(torch.clone, inputs), torch.arange(b) % CLASSES))
     return examples, examples.take(range(b))
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gradients.single import CLASSES, ruled, stirred
-from precedents.zoo.catalogue import ARCHITECTURES
+from precedents.zoo.architectures import ARCHITECTURES
 
 TOKENS = torch.tensor([[2, 5, 6, 5, 7, 3], [2, 8, 3, 0, 0, 0], [2, 1, 9, 4, 3, 0], [2, 3, 0, 0, 0, 0]])
 INPUTS = {

@@ -21,7 +21,7 @@ from precedents.reproduction.protocol import EARLY, Repeat, header
 from precedents.reproduction.records import Records
 from precedents.reproduction.runner import VARIANTS, names, tasks, work
 from precedents.reproduction.settings import SETTINGS, chosen, counted
-from precedents.zoo.catalogue import ARCHITECTURES
+from precedents.zoo.architectures import ARCHITECTURES
 from precedents.zoo.dataset import Dataset
 from precedents.zoo.text import counted as bag
 from precedents.zoo.train import Schedule, moved, trained
@@ -287,7 +287,8 @@ def test_repeats_that_are_none_are_refused(text) -> None:
 
 
 def test_all_settings_can_be_built() -> None:
-    from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
+    from precedents.zoo.architectures import ARCHITECTURES
+    from precedents.zoo.datasets import DATASETS
 
     for setting in SETTINGS.values():
         assert DATASETS.known(setting.dataset)

@@ -11,7 +11,7 @@ import torch
 
 from precedents.zoo.architectures.bag_of_words import bag_of_words
 from precedents.zoo.architectures.bi_lstm import bi_lstm
-from precedents.zoo.catalogue import DATASETS
+from precedents.zoo.datasets import DATASETS
 
 FOLDER = Path(os.environ["PRECEDENTS_DATA"])
 

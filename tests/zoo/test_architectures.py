@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
+from precedents.zoo.architectures import ARCHITECTURES
 from precedents.zoo.architectures.bi_lstm import bi_lstm
-from precedents.zoo.catalogue import ARCHITECTURES
 
 # name, what it is told of the data, classes, parameters; the paper prints them in thousands
 PUBLISHED = [

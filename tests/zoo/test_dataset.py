@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from precedents import Examples, Explainer, InputError, Trial
-from precedents.zoo.catalogue import DATASETS
 from precedents.zoo.dataset import Dataset, Split
+from precedents.zoo.datasets import DATASETS
 from precedents.zoo.datasets._sklearn import shipped
 from precedents.zoo.text import encoded, vocabulary
 

@@ -50,7 +50,7 @@ def _text(item: Any) -> str | None:
 
 def _tokens(instance: Collated) -> Any:
     """What the model is fed first: whole numbers as a text, others as they are."""
-    first = next(leaves(instance), None)
+    first = next(iter(leaves(instance)), None)
     if first is None:
         return " ".join(map(str, _plain_values(instance.alone)))
     if isinstance(first, Tensor) and not first.is_floating_point() and first.ndim <= 1:

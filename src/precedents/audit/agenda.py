@@ -1,7 +1,7 @@
 """Agenda: what an audit has to do: which metrics go through which criteria on a trial."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from precedents.audit.profile import kernel_name
 from precedents.criteria._criterion import Criterion, Judge
@@ -13,6 +13,8 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.ranking import checked_k
+from precedents.metrics.similarities.dot import dot
+from precedents.registry import by_name
 from precedents.runtime.given import several
 
 
@@ -42,14 +44,16 @@ class Agenda:
         """
         k = checked_k(k, len(trial.workspace.train))
         given = list(METRICS) if metrics is None else metrics
-        chosen = {name_of(each): each for each in map(metric_of, several(given, "metrics", Metric))}
+        chosen = by_name(map(metric_of, several(given, "metrics", Metric)), "metrics", name_of)
+        plain = [replace(each, similarity=dot) for each in chosen.values()]
+        by_name(plain, "features or preconditioners", kernel_name)
         named = default_criteria(trial, k) if criteria is None else by_text(criteria)
         if not chosen or not named:
             raise InputError(
                 "There is nothing to audit. Name at least one metric and one criterion, or neither."
             )
         for criterion in named.values():
-            checked_k(getattr(criterion, "k", 1), len(trial.workspace.train))
+            checked_k(criterion.fewest, len(trial.workspace.train))
         return cls(trial, chosen, named, k, checked_rule(rule))
 
     @property

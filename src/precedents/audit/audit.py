@@ -13,7 +13,8 @@ from precedents.audit.recommendation import Recommendation
 from precedents.audit.scope import Scope
 from precedents.audit.wording import recommended, rough
 from precedents.classifier.behaviour import logits, summarised_alike, summary, tolerance
-from precedents.criteria._judgement import CRITERIA, Inapplicable, Judgement
+from precedents.criteria import CRITERIA
+from precedents.criteria._judgement import Inapplicable, Judgement
 from precedents.criteria._result import Result
 from precedents.data.ids import Id, shown_id
 from precedents.errors import NotApplicable, StaleError, UnknownNameError

@@ -68,12 +68,12 @@ def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits
 
 
 def _retrained(agenda: Agenda, groups: Sequence[Errand]) -> None:
-    """Trains here, once, the models that criteria need: they travel with the trial. A failure is told there."""
+    """Makes here, once, what criteria prepare, as models that are trained again. A failure is told there."""
     trial, needed = agenda.trial, {name[2] for group in groups for name in group if name[0] == "outcome"}
-    for text in needed if trial.subclasses is None and trial.retrain is not None else ():
+    for text in needed:
         criterion = agenda.criteria[text]
-        if "retrain" in criterion.needs and criterion.inapplicable(trial) is None:
-            attempted(partial(trial.merged, getattr(criterion, "seed", 0)))
+        if criterion.inapplicable(trial) is None:
+            attempted(partial(criterion.prepared, trial))
 
 
 def _same(value: Any) -> Any:

@@ -22,7 +22,6 @@ from precedents.audit.ledger import MANIFEST, WITNESS, Ledger, read_manifest
 from precedents.classifier.behaviour import Behaviour, behaviour, logits, tolerance
 from precedents.criteria._criterion import Unlisted
 from precedents.criteria._trial import Retrain, Trial
-from precedents.criteria.model_randomization import ModelRandomization
 from precedents.data.examples import Examples
 from precedents.errors import NotApplicable, PrecedentsError
 from precedents.metrics.features.inputs import inputs
@@ -172,8 +171,6 @@ def _behaviour(agenda: Agenda) -> Behaviour:
         found = behaviour(workspace.classifier, workspace.train, seen=False)
     found["logits of the cases"] = logits(workspace.classifier, trial.cases)
     for each in agenda.criteria.values():
-        if isinstance(each, ModelRandomization):
-            random = trial.randomized(each.seed, "shared").workspace.classifier
-            name = f"the random model of seed {each.seed}, so pass the same fresh"
-            found[name] = logits(random, workspace.train)
+        for name, model in each.others(trial).items():
+            found[name] = logits(model, workspace.train)
     return found

@@ -1,57 +1,50 @@
 """Metrics in words, for who has not read the paper: a name, and one sentence of what is compared."""
 
 from collections.abc import Mapping
+from sys import modules
+from typing import Any
 
 from precedents.errors import PrecedentsError
 from precedents.metrics.metric import Metric
+from precedents.metrics.names import TITLES
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.registry import Call
+from precedents.metrics.preconditioners.identity import identity
+from precedents.registry import written
 
 DEFAULT = "cos_grad"  # the metric of an Explainer that is told none
 UNITS = (("s", 1), ("min", 60), ("h", 3600))
-TITLES = {
-    "cos_grad": "Grad-Cos",
-    "dot_grad": "Grad-Dot",
-    "cos_if": "RIF",
-    "dot_if": "IF",
-    "dot_fisher": "Fisher kernel",
-}
-MEASURES = {"cosine": "the angle between", "dot": "the inner product of", "l2": "the distance between"}
-COMPARED = {
-    "gradient": "the loss gradients",
-    "inputs": "the inputs themselves, whatever the model",
-    "last_hidden": "what the last layer receives",
-    "all_hidden": "what all hidden layers give",
-    "residual": "the errors of the outputs",
-}
-WEIGHED = {"hessian": "after influence-function weighting", "fisher": "after weighting by the Fisher matrix"}
 
 
 def meaning(metric: str | Metric) -> str:
-    """What a metric compares, in a sentence.
+    """What a metric compares, in a sentence without its full stop.
 
     Of a metric that is not known here, as in an audit from elsewhere, it is empty.
 
     >>> meaning("cos_grad")
     'Grad-Cos: the angle between the loss gradients'
     """
+    said = _compared(metric)
+    return said[:1].upper() + said[1:]
+
+
+def _compared(metric: str | Metric) -> str:
+    """The same within a sentence: each part by the PHRASE of its file, or else by its name."""
     try:
         form = metric_of(metric)
     except PrecedentsError:
         return ""
-    similarity, _, rest = str(form).partition(":")
-    features, _, matrix = rest.partition("/")
-    how, what, weighed = (_first(each) for each in (similarity, features, matrix))
-    said = f"{MEASURES.get(how, f'{how} of')} {COMPARED.get(what, what.replace('_', ' '))}"
-    said += f" {WEIGHED.get(weighed, f'after weighting by {weighed}')}" if weighed else ""
+    how, what, matrix = form.similarity, form.features, form.preconditioner
+    said = f"{_phrase(how, f'{written(how)} of')} {_phrase(what, written(what).replace('_', ' '))}"
+    if matrix != identity:
+        name, _, _ = written(matrix).partition("(")
+        said += f" {_phrase(matrix, f'after weighting by {name}')}"
     title = TITLES.get(name_of(form))
-    return f"{title}: {said}" if title else said[:1].upper() + said[1:]
+    return f"{title}: {said}" if title else said
 
 
-def _first(text: str) -> str:
-    """`hessian(damping=0.1)` as `hessian`."""
-    return (Call.read(text) or Call(text)).name if text else ""
+def _phrase(part: Any, otherwise: str) -> str:
+    return str(getattr(modules.get(getattr(part, "__module__", "")), "PHRASE", otherwise))
 
 
 def recommended(best: str | None, costs: Mapping[str, float], *, roughly: bool = False) -> list[str]:
@@ -60,7 +53,7 @@ def recommended(best: str | None, costs: Mapping[str, float], *, roughly: bool =
     >>> recommended("cos_x", {"cos_x": 0.01, "cos_grad": 90}, roughly=True)[1]
     'Explaining one case by cos_x took less than a second here, and by cos_grad, the default, 90 s.'
     """
-    says = [f"{best} is {said}."] if best is not None and (said := meaning(best)) else []
+    says = [f"{best} is {said}."] if best is not None and (said := _compared(best)) else []
     return [*says, *price(best, costs, roughly=roughly)]
 
 

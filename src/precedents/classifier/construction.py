@@ -104,8 +104,9 @@ class Construction:
     @torch.no_grad()
     def _first_look(self, module: nn.Module, sample: Inputs, b: int) -> "FirstLook":
         """Two runs of the first instances, and one of each alone; refuses what is random or mixes instances."""
+        singles = [alone(sample, i) for i in range(b)]
         with random_state_kept():
-            output, singles = returned(module, sample), list(map(partial(alone, sample), range(b)))
+            output = returned(module, sample)
             outputs = formed(outputs_of(output, b, self.output), self.loss)
             logits = outputs.logits(output, b)
             logits = ordered(sample, logits) if isinstance(sample, Collated) else logits
@@ -130,7 +131,8 @@ class Construction:
 
 
 def _bytes(inputs: Inputs) -> int:
-    return sum(x.held if isinstance(x, SparseRows) else x.nbytes for x in leaves(inputs))
+    every = [inputs] if isinstance(inputs, Tensor) else leaves(inputs)
+    return sum(x.held if isinstance(x, SparseRows) else x.nbytes for x in every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +223,9 @@ def refuse_keywords(function: str, given: Iterable[str], known: Sequence[str]) -
 def _copy(module: nn.Module) -> nn.Module:
     """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
     try:
+        inner = unwrapped(module)
         with random_state_kept():
-            copy = deepcopy(unwrapped(module))
+            copy = deepcopy(inner)
     except Exception as error:
         raise InputError(
             f"The model cannot be copied, and it is not touched otherwise: {first_line(error)}. "

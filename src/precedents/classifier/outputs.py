@@ -40,6 +40,10 @@ class Outputs:
         logits = self.logits(returned(module, inputs), b)
         return logits if isinstance(inputs, Tensor) else ordered(inputs, logits)
 
+    def computed(self, module: nn.Module, inputs: Inputs, count: int) -> Tensor:
+        """The same in the order of the module's own batch; what it raises is not put into words."""
+        return self.logits(fed(module, placed(module, inputs)), count)
+
     def logits(self, output: Any, count: int) -> Tensor:
         """The logits of so many instances, or an error that says what came instead."""
         value = output if self.place is None else _parts(output).get(self.place)
@@ -74,7 +78,7 @@ def _mistyped(module: nn.Module, inputs: Inputs) -> str:
     """That whole numbers came where the first layer takes others, or the other way round; else nothing."""
     first = next((layer for layer in module.modules() if next(layer.parameters(False), None) is not None), None)
     tokens = isinstance(first, (nn.Embedding, nn.EmbeddingBag))
-    every = list(leaves(inputs))
+    every = leaves(inputs)
     if tokens and every and all(leaf.is_floating_point() for leaf in every):
         return f" of {every[0].dtype}, which are no token numbers (x.long())"
     if not tokens and every and not any(leaf.is_floating_point() for leaf in every):

@@ -20,9 +20,9 @@ class ProbabilityLoss(nn.NLLLoss):
 
 def formed(outputs: Outputs, loss: Any) -> Outputs:
     """The outputs as the loss takes them: nn.BCELoss and ProbabilityLoss take probabilities."""
-    if not outputs.single and isinstance(loss, ProbabilityLoss):
+    if isinstance(loss, ProbabilityLoss) and not outputs.single:
         return replace(outputs, form="probabilities")
-    return replace(outputs, form="probability") if outputs.single and isinstance(loss, nn.BCELoss) else outputs
+    return replace(outputs, form="probability") if isinstance(loss, nn.BCELoss) and outputs.single else outputs
 
 
 def loss_of(given: Any, outputs: Outputs, logits: Tensor) -> Loss:

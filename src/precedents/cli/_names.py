@@ -1,22 +1,22 @@
 """Names that the shell completes and the listings show, found without importing what they name."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from precedents import criteria
-from precedents.metrics import features, preconditioners, similarities
+from precedents.criteria import CRITERIA
+from precedents.metrics.features import FEATURES
 from precedents.metrics.names import ALIASES, FORMS
+from precedents.metrics.preconditioners import PRECONDITIONERS
+from precedents.metrics.similarities import SIMILARITIES
 from precedents.registry import Registry, listed
-from precedents.runtime import engines
-from precedents.zoo import architectures, datasets
+from precedents.runtime.engines import ENGINES
+from precedents.zoo.architectures import ARCHITECTURES
+from precedents.zoo.datasets import DATASETS
 
-CRITERIA: Registry[object] = Registry("criterion", criteria)
-DATASETS: Registry[object] = Registry("data set", datasets)
-ARCHITECTURES: Registry[object] = Registry("model", architectures)
-ENGINES: Registry[object] = Registry("engine", engines)
-PARTS: Mapping[str, Registry[object]] = {
-    "similarity": Registry("similarity", similarities),
-    "features": Registry("feature map", features),
-    "preconditioner": Registry("preconditioner", preconditioners),
+PARTS: Mapping[str, Registry[Any]] = {
+    "similarity": SIMILARITIES,
+    "features": FEATURES,
+    "preconditioner": PRECONDITIONERS,
 }
 
 

@@ -1,8 +1,8 @@
 """precedents criteria: what a metric is put on trial by."""
 
-from precedents.cli._names import CRITERIA
 from precedents.cli._options import Json
 from precedents.cli._output import listing, show, show_json
+from precedents.criteria import CRITERIA
 
 
 def criteria(as_json: Json = False) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
+from precedents.classifier.classifier import Classifier
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
 from precedents.criteria._verdict import HALF
@@ -76,6 +77,26 @@ class Criterion(ABC):
         """
         return {("trained", "cases"): len(trial.cases)}
 
+    @property
+    def fewest(self) -> int:
+        """How many training instances there must be: its `k`, if it has one."""
+        return int(getattr(self, "k", 1))
+
+    def prepared(self, trial: Trial) -> None:
+        """Makes what is to be made once, before work is shared out: it travels with the `trial`.
+
+        That is the model of merged classes, where the criterion needs it.
+        """
+        if "retrain" in self.needs and trial.subclasses is None and trial.retrain is not None:
+            trial.merged(getattr(self, "seed", 0))
+
+    def others(self, trial: Trial) -> Mapping[str, Classifier]:  # noqa: ARG002
+        """Models beside that of the `trial` that results come from, by words for what made them.
+
+        What an audit keeps is not read where one of them has become another: the words say which.
+        """
+        return {}
+
     def explained(self, result: Result, _metric: str, /) -> str:
         """Why a result of it is weak or failed, in a sentence, for who has not read the paper.
 
@@ -134,6 +155,12 @@ class Unlisted(Criterion):
     def __init__(self, text: str, judge: Judge | None = None) -> None:
         self.__name__ = text
         self.judge = judge
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unlisted) and (self.__name__, self.judge) == (other.__name__, other.judge)
+
+    def __hash__(self) -> int:
+        return hash((self.__name__, self.judge))
 
     def explained(self, _result: Result, _metric: str, /) -> str:
         """Nothing: what its numbers mean is not known here."""

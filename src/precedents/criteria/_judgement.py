@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from precedents import criteria as criterion_files
+from precedents.criteria import CRITERIA
 from precedents.criteria._criterion import Criterion, Judge, Unlisted
 from precedents.criteria._result import Result
 from precedents.criteria._trial import Trial
@@ -21,7 +21,7 @@ from precedents.errors import (
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import METRICS, name_of
 from precedents.metrics.paper import metric as metric_of
-from precedents.registry import Registry, written
+from precedents.registry import by_name
 from precedents.runtime.door import door
 from precedents.runtime.given import several
 from precedents.runtime.progress import tracked
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 T = TypeVar("T")
-
-CRITERIA: Registry[Criterion] = Registry("criterion", criterion_files)
 
 Lack = Literal["not applicable", "left out", "error"]
 
@@ -127,13 +125,13 @@ def judge(
     `rule` is how verdicts are reached: "interval", where they are earned, or "paper", by the means alone.
     """
     rule = checked_rule(rule)
-    chosen = [metric_of(metric) for metric in several(metrics, "metrics", Metric)]
+    chosen = by_name(map(metric_of, several(metrics, "metrics", Metric)), "metrics", name_of)
     named = by_text(CRITERIA.names() if criteria is None else criteria)
-    pairs = [(metric, text) for metric in chosen for text in named]  # what a metric needs is not needed later
+    pairs = [(name, text) for name in chosen for text in named]  # what a metric needs is not needed later
     found = {}
-    for metric, text in tracked(pairs, "metrics by criteria"):
-        found[name_of(metric), text] = outcome(named[text], trial, metric, rule)
-    keys = [(name_of(metric), text) for text in named for metric in chosen]
+    for name, text in tracked(pairs, "metrics by criteria"):
+        found[name, text] = outcome(named[text], trial, chosen[name], rule)
+    keys = [(name, text) for text in named for name in chosen]
     return Judgement({key: found[key] for key in keys}, named)
 
 
@@ -144,7 +142,7 @@ def by_text(criteria: "str | Iterable[str | Criterion | Judge]") -> dict[str, Cr
     {'identical_class(k=10)': IdenticalClass(k=10, demand=0.95)}
     """
     named = [_criterion(each) for each in several(criteria, "criteria", Criterion)]
-    return {written(each): each for each in named}
+    return by_name(named, "criteria")
 
 
 def default_criteria(trial: Trial, k: int) -> dict[str, Criterion]:

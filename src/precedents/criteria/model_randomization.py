@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import torch
 
+from precedents.classifier.classifier import Classifier
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._interval import Z
 from precedents.criteria._result import Result, correlation
@@ -72,6 +73,11 @@ class ModelRandomization(Criterion):
         """The cases under the trained model and under every random one."""
         random = [f"random {self.seed + draw}" for draw in range(self.draws)]
         return {**super().rounds(trial), **{(model, self.label): len(trial.cases) for model in random}}
+
+    def others(self, trial: Trial) -> Mapping[str, Classifier]:
+        """The first random model."""
+        random = trial.randomized(self.seed, "shared").workspace.classifier
+        return {f"the random model of seed {self.seed}, so pass the same fresh": random}
 
     @property
     def lack(self) -> str:

@@ -1,6 +1,6 @@
 """Batch: some instances in memory; those of different lengths go on in smaller batches with less padding."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torch import Tensor
@@ -27,12 +27,11 @@ class Batch(NamedTuple):
         inputs = between(self.inputs, start, stop)
         return type(self)(inputs, self.labels[start:stop], self.indices[start:stop])
 
-    def pieces(self, size: int) -> Iterator[tuple[slice | Tensor, "Batch"]]:
+    def pieces(self, size: int) -> Iterable[tuple[slice | Tensor, "Batch"]]:
         """All instances in batches of one size, no larger than this; with their places."""
         b = len(self.labels)
         size = -(-b // -(-b // size))
-        for start in range(0, b, size):
-            yield slice(start, start + size), self.between(start, start + size)
+        return [(slice(start, start + size), self.between(start, start + size)) for start in range(0, b, size)]
 
 
 class RaggedBatch(Batch):

@@ -40,7 +40,7 @@ def _typed(inputs: Inputs, like: Inputs) -> Inputs:
     single = isinstance(inputs, Tensor), isinstance(like, Tensor)
     if all(single) and inputs.is_floating_point() == like.is_floating_point():  # type: ignore[union-attr]
         return inputs
-    own, wanted = list(leaves(inputs)), list(leaves(like))
+    own, wanted = leaves(inputs), leaves(like)
     if len(own) != len(wanted) or len(set(single)) > 1:
         raise InputError(f"The cases are {_form(inputs)}, but the training instances are {_form(like)}.")
     for leaf, other in zip(own, wanted, strict=True):

@@ -134,7 +134,8 @@ class Examples:
     @cached_property
     def first(self) -> Inputs:
         """The first instance by itself, to know the shape of all."""
-        return mapped(lambda leaf: leaf[0], self.take([0]).inputs)
+        inputs = self.take([0]).inputs
+        return inputs[0] if isinstance(inputs, Tensor) else mapped(lambda leaf: leaf[0], inputs)
 
     @cached_property
     def largest(self) -> Sequence[int]:

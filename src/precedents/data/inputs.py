@@ -3,7 +3,7 @@
 Or instances that become such a batch together, by a function of their owner's: `Collated`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar, Union, cast
@@ -77,10 +77,10 @@ class Collated:
         """The one instance that there is, without a batch's axis."""
         return self.together.alone(self.members.item())
 
-    def tensors(self) -> Iterator[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """The tensors of the batch, or of the one instance; what is packed or nested as all its positions."""
-        for leaf in leaves(self.made.inputs if self.members.ndim else self.alone):
-            yield leaf.values() if leaf.is_nested else leaf
+        found = leaves(self.made.inputs if self.members.ndim else self.alone)
+        return [leaf.values() if leaf.is_nested else leaf for leaf in found]
 
 
 def _array(members: Sequence[Any]) -> Any:
@@ -169,20 +169,21 @@ def mapped(function: Callable[[Tensor], Tensor], nest: Nest) -> Nest:
     return cast("Nest", function(nest)) if isinstance(nest, Collated) else nest  # type: ignore[arg-type]
 
 
-def leaves(nest: Any) -> Iterator[Tensor]:
+def leaves(nest: Any) -> list[Tensor]:
     """The tensors in a nest of dicts, tuples and lists, in order."""
     if isinstance(nest, Tensor):
-        yield nest
-    elif isinstance(nest, (dict, tuple, list)):
-        for part in nest.values() if isinstance(nest, dict) else nest:
-            yield from leaves(part)
-    elif isinstance(nest, Collated):
-        yield from nest.tensors()
+        return [nest]
+    if isinstance(nest, Collated):
+        return nest.tensors()
+    if not isinstance(nest, (dict, tuple, list)):
+        return []
+    parts = nest.values() if isinstance(nest, dict) else nest
+    return [leaf for part in parts for leaf in leaves(part)]
 
 
 def count(inputs: Inputs) -> int:
     """How many instances there are."""
-    return len(inputs) if isinstance(inputs, Collated) else len(next(leaves(inputs)))
+    return len(inputs) if isinstance(inputs, Collated) else len(leaves(inputs)[0])
 
 
 def taken(inputs: Inputs, indices: Sequence[int]) -> Inputs:

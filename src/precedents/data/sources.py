@@ -52,7 +52,10 @@ class InMemory(Source):
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """Consecutive instances are a view, others a copy."""
-        return taken(self.inputs, indices)
+        if not isinstance(self.inputs, Tensor):
+            return taken(self.inputs, indices)
+        straight = isinstance(indices, range) and indices.step == 1
+        return self.inputs[indices.start : indices.stop] if straight else self.inputs[list(indices)]  # type: ignore[attr-defined]
 
 
 def marks(inputs: Inputs, labels: Sequence[int]) -> list[bytes]:

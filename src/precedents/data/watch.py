@@ -42,7 +42,7 @@ class Watch:
     @torch.inference_mode(mode=False)
     def of(cls, what: str, inputs: Inputs, labels: Tensor | None, *, direct: bool = True) -> "Watch | None":
         """Notes what is there now; none of tensors without plain values (sparse, meta, quantized)."""
-        own = list(leaves(inputs))
+        own = [inputs] if isinstance(inputs, Tensor) else leaves(inputs)
         if any(leaf.layout != torch.strided or leaf.is_meta or leaf.is_quantized for leaf in own):
             return None
         n = len(own[0])
@@ -55,7 +55,7 @@ class Watch:
     def compare(self, indices: Sequence[int], inputs: Inputs) -> None:
         """Refuses rows that were read just now and are not what they were at first."""
         if self.direct:
-            read = list(leaves(inputs))
+            read = [inputs] if isinstance(inputs, Tensor) else leaves(inputs)
             for some in _pieces(range(len(indices)), self._row_bytes):
                 part = [leaf[some.start : some.stop] for leaf in read]
                 self._settle(_places(indices[some.start : some.stop]), row_numbers(part))

@@ -137,7 +137,7 @@ def equal(asked: Inputs, offered: Inputs) -> Tensor:
         return torch.from_numpy((cases != offered.rows).getnnz(axis=1) == 0).reshape(m, k)
     if isinstance(asked, Tensor) and isinstance(offered, Tensor):
         return (asked.to(offered)[:, None] == offered).flatten(2).all(dim=2)
-    m, k = (offered if isinstance(offered, Collated) else next(leaves(offered))).shape[:2]
+    m, k = (offered if isinstance(offered, Collated) else leaves(offered)[0]).shape[:2]
     rows = [mapped(lambda leaf, i=i: leaf[i], offered) for i in range(m)]  # type: ignore[misc]
     return torch.tensor([[_same(bare(asked, i), bare(rows[i], j)) for j in range(k)] for i in range(m)])
 

@@ -64,8 +64,8 @@ def _units(model: Classifier, batch: Batch) -> tuple[Tensor, Tensor]:
     weight, bias = _trained(model)
     first = 1 if model.outputs.form != "logits" else 0  # one output for two classes is the second logit
     rs, hs = list[Tensor](), list[Tensor]()
-    for start in range(0, len(batch.labels), model.at_once):
-        piece = batch.between(start, start + model.at_once)
+    b, size = len(batch.labels), model.at_once
+    for piece in [batch] if b <= size else [batch.between(i, i + size) for i in range(0, b, size)]:
         features, logits = model.head_input(piece)
         one = torch.ones(len(features), 1, dtype=torch.double)
         residuals = model.loss.residuals(logits, piece.labels)

@@ -25,7 +25,7 @@ from precedents.explain.decomposition import Decomposition, decomposed
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
 from precedents.explain.naming import Sharing
-from precedents.explain.saving import opened, save
+from precedents.explain.saving import opened, read_metric, save
 from precedents.explain.shares import Shares
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
@@ -285,11 +285,14 @@ class Explainer(Jobs):
         questions: they compute a few instances again. `metric` may have another similarity than was saved.
 
         A weight, label or row that has changed is refused, with what differs. `options` are those of an
-        Explainer: what no file can hold (`render`, `vectorise`, `hidden`) is passed again.
+        Explainer: what no file can hold (`render`, `vectorise`, `hidden`, a `metric` of your own parts) is
+        passed again.
         """
         refuse_keywords("Explainer.load", options, list(inspect.signature(cls).parameters)[2:])
         saved = opened(path(folder, "folder"))
-        explainer = cls(model, train, **{"metric": saved.metric} | options)
+        if "metric" not in options:
+            options["metric"] = read_metric(saved.metric)
+        explainer = cls(model, train, **options)
         saved.restore(explainer.relevance)
         explainer._reading = saved.reading
         explainer._recall = Recall(explainer.relevance) if explainer.index else None

@@ -48,6 +48,7 @@ from precedents.index.origin import ALIKE, Origin, or_made_by, other_rows, row_m
 from precedents.index.plan import PLAN
 from precedents.index.recall import Recall
 from precedents.metrics.features.inputs import inputs
+from precedents.metrics.metric import Metric
 from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Holding
@@ -73,6 +74,7 @@ def save(relevance: Relevance, folder: Path, subject: Subject) -> None:
         relevance.vectors,
         Recall(relevance),
     )
+    _checked_text(relevance.metric)
     _checked_place(folder, recall.disk)
     workspace.train.unchanged(whole=True)
     if recall.wanted:
@@ -295,6 +297,30 @@ def _alike(one: Any, other: Any, within: float) -> bool:
         return False
     left, right = (rows.dense().nan_to_num() for rows in (one, other))
     return bool((left - right).norm() <= within * left.norm())
+
+
+def read_metric(text: str) -> Metric:
+    """The metric of what is read, if its parts are in files of the package; else it must be passed."""
+    try:
+        return Metric.read(text)
+    except InputError as error:
+        raise InputError(
+            f"The metric that was saved, {text}, has a part that no text names: {error} Pass the metric again, "
+            "as Explainer.load(folder, model, train, metric=...)."
+        ) from None
+
+
+def _checked_text(metric: Metric) -> None:
+    """Refuses a metric whose text means another one; where it means none, the metric is passed to `load`."""
+    try:
+        same = Metric.read(str(metric)) == metric
+    except InputError:
+        return
+    if not same:
+        raise InputError(
+            f"{metric} cannot be saved: its text is that of a metric of the package, which would be read in "
+            "its place. Give your own function or class another name."
+        )
 
 
 def _checked_place(folder: Path, size: int) -> None:

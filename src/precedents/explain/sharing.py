@@ -209,7 +209,7 @@ def _of_inputs(metric: Metric, subject: Subject, case: Batch, train: Batch) -> D
     kernel = _kernel(one, other)
     x, y = (each.dense()[0] for each in (one, other))
     parts = -(x - y).square() if metric.similarity is l2 else x * y * _factor(metric, kernel)
-    fed = list(leaves(case.inputs))
+    fed = leaves(case.inputs)
     plain = model.vectorise is None and len(fed) == 1 and not isinstance(fed[0], SparseRows)
     shape = tuple(fed[0].shape[1:]) if plain else (-1,)
     share = float(parts.sum())

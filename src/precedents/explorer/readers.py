@@ -34,7 +34,7 @@ def _tokens(world: World, words: Sequence[str]) -> Tensor:
     """By the vocabulary that texts are shown by."""
     render: Any = world.subject.render
     dataset = getattr(render, "__self__", None)
-    example = next(leaves(world.subject.train.first))
+    example = leaves(world.subject.train.first)[0]
     if getattr(dataset, "words", None) and getattr(dataset, "kind", "") == "text":
         row = encoded([words], dataset.words)[0]  # type: ignore[union-attr]
     elif isinstance(render, Texts) and isinstance(render.words, (Sequence, Mapping)):
@@ -96,7 +96,7 @@ def _scaled(world: World, row: Tensor) -> Tensor:
     if isinstance(render, Tables):
         row = row if render.mean is None else row - render.mean
         row = row if render.std is None else row / render.std
-    example = next(leaves(world.subject.train.first))
+    example = leaves(world.subject.train.first)[0]
     if row.numel() != example.numel():
         raise InputError("What is shown of a row is not what the model takes: rows cannot be typed here.")
     return row.reshape(example.shape).to(example)
@@ -119,7 +119,7 @@ def picture_case(world: World, content: bytes) -> Tensor:
     """A picture as the model takes it: of its size and channels, dark where pages show dark."""
     if world.kind != "pictures":
         raise InputError(f"This model explains {world.kind}, not pictures.")
-    example = next(leaves(world.subject.train.first))
+    example = leaves(world.subject.train.first)[0]
     last = channels_last(example)
     height, width, channels = last.shape
     pixels = _decoded(content, (width, height), "RGB" if channels == 3 else "L").double() / 255

@@ -74,6 +74,11 @@ class Dense:
     parameter: Tensor
     values: Tensor  # [b, *shape]
 
+    @classmethod
+    def over(cls, parameter: Tensor, back: Tensor) -> "Dense":
+        """Of what is added at every position: the sum of what came back [b, ..., d] over the positions."""
+        return cls(parameter, positions(back).sum(dim=1))
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -97,6 +102,11 @@ class Outer:
     parameter: Tensor  # [o, i], or with more axes of length one
     left: Tensor  # [b, t, o]
     right: Tensor  # [b, t, i]
+
+    @classmethod
+    def over(cls, parameter: Tensor, back: Tensor, met: Tensor) -> "Outer":
+        """Of what came back [b, ..., o] and what the matrix met [b, ..., i], at any number of positions."""
+        return cls(parameter, positions(back), positions(met))
 
     def __len__(self) -> int:
         return len(self.left)

@@ -6,13 +6,11 @@ gradients of a confident float32 network, whose lengths may be 1e-20, keep all t
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
-from precedents.classifier.loss import Loss
 from precedents.data.examples import Batch
 from precedents.gradients.plan import Plan
 from precedents.gradients.rows import Collected, Rows
@@ -29,21 +27,16 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
     plan = planned(model)
     b = len(batch.labels)
     matrix = BUFFERS.empty((b, plan.width(columns)), next(iter(model.parameters.values())).dtype)
-    residuals, collected = partial(_residuals, model.loss), None
+    collected = None
     for places, piece in batch.pieces(plan.size):
         into = matrix[places] if isinstance(places, slice) else None
-        for block in plan.pulled_back(piece, residuals, columns, into):
+        for block in plan.pulled_back(piece, model.loss.residuals, columns, into):
             if into is not None and len(into) == b:
                 return block
             collected = collected or Collected(b, matrix)
             collected.put(places, block)
     assert collected is not None
     return collected.rows()
-
-
-def _residuals(loss: Loss, logits: Tensor, labels: Tensor) -> list[Tensor]:
-    """What is pulled back for a gradient: one vector [b, c]."""
-    return [loss.residuals(logits, labels)]
 
 
 @torch.inference_mode(mode=False)

@@ -74,11 +74,12 @@ def _another(model: Classifier, like: Recording, fresh: Callable[[], nn.Module],
 
 def _ruled(own: Instrument, seconds: dict[str, bool], sited: bool) -> list[tuple[str, nn.Module]]:
     """Hooks what rules cover; gives the modules, by name, with parameters of their own that none covers."""
-    left: list[tuple[str, nn.Module]] = []
-    for name, module, rule in _matched(own.clone):
+    matched = _matched(own.clone)
+    left = [(name, module) for name, module, rule in matched if rule is None and _trainable(module)]
+    for name, module, rule in matched:
         if rule is None:
-            left += [(name, module)] if _trainable(module) else []
-        elif rule.rewritten is not None:
+            continue
+        if rule.rewritten is not None:
             substitute(own.clone, module, rule.rewritten(module, own.recorder))
         else:
             assert rule.parts is not None

@@ -115,8 +115,9 @@ class Patched:
         """Writes the sums of outer products to the target, the patches of a few instances at a time."""
         start = 0
         for few in self._laid_out(PATCH_NUMBERS):
-            few.form(target[start : start + len(few)])
-            start += len(few)
+            stop = start + len(few.left)
+            few.form(target[start:stop])
+            start = stop
 
     def products(self, other: "Patched") -> Tensor:
         """By pixels or by patches, whichever is cheaper; some of the instances at a time."""

@@ -27,7 +27,8 @@ PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what
 LEAST_INSTANCES = 32  # in one pass, however large they are,
 A_FEW = 8  # or if memory is scarce, since fewer are slower
 
-Cotangents = Callable[[Tensor, Tensor], Sequence[Tensor]]  # of logits, labels: vectors [b, c] to be pulled back
+# Of logits and labels, what is pulled back: vectors [b, c], or several sets of them.
+Cotangents = Callable[[Tensor, Tensor], Tensor | Sequence[Tensor]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,8 @@ class Plan:
         lengths: list[Tensor] = []
 
         def made(logits: Tensor) -> list[Tensor]:
-            for each in cotangents(self.model.checked_logits(logits, batch.indices), batch.labels):
+            found = cotangents(self.model.checked_logits(logits, batch.indices), batch.labels)
+            for each in [found] if isinstance(found, Tensor) else found:
                 length = each.norm(dim=1)
                 lengths.append(length)
                 units.append(torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits))
@@ -143,7 +145,7 @@ class Plan:
         factors = []
         for key, parts in assembled.complete().items():
             whole = self.factored[key].summed(cast("Any", parts), self._parameters[key], assembled.b)
-            factors.append((self.places[key], whole.changed(Tensor.cpu)))
+            factors.append((self.places[key], whole if whole.parameter.is_cpu else whole.changed(Tensor.cpu)))
         return Rows(assembled.matrix, lengths, tuple(factors))
 
     @cached_property

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from precedents.classifier.clone import Clones
-from precedents.classifier.outputs import Outputs, fed, placed
+from precedents.classifier.outputs import Outputs
 from precedents.data.inputs import Collated, Inputs, Spans, count, leaves, mapped
 from precedents.errors import InputError
 from precedents.gradients.factors import Part
@@ -145,7 +145,7 @@ def hook(module: nn.Module, recorder: Recorder, parts: Callable[[LayerCall, Any]
     """Makes the recorder catch what comes back to a module's outputs; `parts` makes the gradients of it."""
 
     def caught(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        tensors = list(leaves((args, kwargs)))
+        tensors = _tensors([*args, *kwargs.values()])
         received = [(value, value._version) for value in tensors]
         call = LayerCall(recorder.instances, args, kwargs, output, recorder.spans)
 
@@ -157,9 +157,14 @@ def hook(module: nn.Module, recorder: Recorder, parts: Callable[[LayerCall, Any]
                 )
             return parts(call, backs)
 
-        recorder.catch(list(leaves(output)), made, tensors)
+        recorder.catch(_tensors([output]), made, tensors)
 
     module.register_forward_hook(caught, prepend=True, with_kwargs=True)
+
+
+def _tensors(values: list[Any]) -> list[Tensor]:
+    """All tensors within; most values are tensors themselves."""
+    return values if all(isinstance(value, Tensor) for value in values) else leaves(values)
 
 
 @dataclass(eq=False)
@@ -170,12 +175,12 @@ class ByRule:
     by what first comes back to it; that this was read rightly is tried like everything else.
     """
 
-    parts: Callable[..., Iterator[Part]]  # of the rule
+    parts: Callable[..., Iterable[Part]]  # of the rule
     name: str
     module: nn.Module
     seconds: dict[str, bool]  # which layers have the instances along the second axis, as far as that is known
 
-    def __call__(self, call: LayerCall, backs: list[Tensor]) -> Iterator[Part]:
+    def __call__(self, call: LayerCall, backs: list[Tensor]) -> Iterable[Part]:
         """From the gradient of its output and what it received."""
         back, b = backs[0], call.instances
         if self.name not in self.seconds:
@@ -229,7 +234,7 @@ class Instrument:
         self.recorder.spans = inputs.made.spans if isinstance(inputs, Collated) else {}
         try:
             with torch.inference_mode(mode=False), torch.enable_grad():
-                return outputs.logits(fed(self.clone, placed(self.clone, inputs)), b), running
+                return outputs.computed(self.clone, inputs, b), running
         except BaseException:
             running.close()
             raise

@@ -11,22 +11,19 @@ from torch import Tensor
 
 from precedents.adapters._subject import Subject
 from precedents.errors import InputError
-from precedents.metrics import features as feature_maps
-from precedents.metrics import preconditioners, similarities
+from precedents.metrics.features import FEATURES
 from precedents.metrics.kernel import Kernel
+from precedents.metrics.preconditioners import PRECONDITIONERS
 from precedents.metrics.preconditioners._inverse import Preconditioner
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.relevance import Relevance
+from precedents.metrics.similarities import SIMILARITIES
 from precedents.metrics.vectors import Features
 from precedents.metrics.workspace import Workspace
-from precedents.registry import Registry, written
+from precedents.registry import written
 from precedents.runtime.door import door
 
 Similarity = Callable[[Kernel], Tensor]
-
-FEATURES: Registry[Features] = Registry("feature map", feature_maps)
-PRECONDITIONERS: Registry[Preconditioner] = Registry("preconditioner", preconditioners)
-SIMILARITIES: Registry[Similarity] = Registry("similarity", similarities)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,14 @@ FORMS: Mapping[str, str] = {
     "l2_grad": "l2:gradient",
 }
 
+TITLES: Mapping[str, str] = {  # by which some are known
+    "cos_grad": "Grad-Cos",
+    "dot_grad": "Grad-Dot",
+    "cos_if": "RIF",
+    "dot_if": "IF",
+    "dot_fisher": "Fisher kernel",
+}
+
 ALIASES: Mapping[str, str] = {
     "if": "dot_if",
     "rif": "cos_if",

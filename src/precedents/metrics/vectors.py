@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
-from precedents.data.batch import Batch, RaggedBatch
+from precedents.data.batch import Batch
 from precedents.data.examples import Examples, InMemory
 from precedents.gradients.gradients import pass_bytes, row_size
 from precedents.gradients.plan import A_FEW
@@ -201,14 +201,13 @@ class Vectors:
         each = 3 * max(self._formed, 1)
         return max(1, self.workspace.subject.classifier.budget.bytes // each)
 
-    def groups(self, cases: Examples) -> Iterator[Examples]:
+    def groups(self, cases: Examples) -> Iterable[Examples]:
         """The cases in groups whose vectors take no more than a third of the budget."""
         size = self._group
         if len(cases) <= size:
-            yield cases
-            return
-        for batch in cases.batches(size):
-            yield Examples(InMemory(batch.inputs, isinstance(batch, RaggedBatch)), batch.labels)
+            return [cases]
+        ragged = cases.source.ragged
+        return (Examples(InMemory(each.inputs, ragged), each.labels) for each in cases.batches(size))
 
 
 @dataclass(frozen=True, eq=False)

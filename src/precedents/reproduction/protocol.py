@@ -39,9 +39,10 @@ from precedents.runtime.allocator import memory_kept
 from precedents.runtime.atomic import write
 from precedents.runtime.progress import tracked, within
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
-from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
+from precedents.zoo.architectures import ARCHITECTURES
 from precedents.zoo.checkpoint import Checkpoint
 from precedents.zoo.dataset import Dataset, Split
+from precedents.zoo.datasets import DATASETS
 from precedents.zoo.run import accuracy
 from precedents.zoo.train import Schedule, moved, trained
 

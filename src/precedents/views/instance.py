@@ -57,7 +57,7 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
 
     from precedents.data.inputs import leaves
 
-    value: Any = _rendered(instance, render) if render is not None else next(leaves(instance))
+    value: Any = _rendered(instance, render) if render is not None else leaves(instance)[0]
     if isinstance(value, (str, Mapping)):
         return value
     try:

@@ -51,7 +51,7 @@ class Images:
 
     def __call__(self, instance: Inputs) -> Tensor:
         """Colours [h, w, 3] within 0..1; white is 1."""
-        image = channels_last(next(leaves(instance)).detach().cpu(), self.channels)
+        image = channels_last(leaves(instance)[0].detach().cpu(), self.channels)
         if self.mean is None and self.std is None:
             image = unit(image)
         else:
@@ -69,7 +69,7 @@ class Texts:
 
     def __call__(self, instance: Inputs) -> str:
         """The words with spaces between, or what the function says."""
-        numbers = next(leaves(instance)).flatten().tolist()
+        numbers = leaves(instance)[0].flatten().tolist()
         decode = getattr(self.words, "decode", self.words)
         if callable(decode):
             return str(decode(numbers))
@@ -97,7 +97,7 @@ class Tables:
 
     def __call__(self, instance: Inputs) -> dict[str, Any]:
         """The values by the names of their columns."""
-        row = next(leaves(instance)).detach().cpu().flatten()
+        row = leaves(instance)[0].detach().cpu().flatten()
         if len(row) != len(self.columns):
             raise InputError(
                 f"A row has {len(row)} values, but {len(self.columns)} columns are named. Name each."

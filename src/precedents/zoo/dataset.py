@@ -108,7 +108,7 @@ class Dataset:
         """What an architecture is told: the shape of an image or a row, the number of words of texts."""
         if self.kind == "text":
             return (len(self.words),)
-        return tuple(next(leaves(self.train.take([0]).inputs)).shape[1:])
+        return tuple(leaves(self.train.take([0]).inputs)[0].shape[1:])
 
     @property
     def vectorise(self) -> Vectorise | None:

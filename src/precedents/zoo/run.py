@@ -32,8 +32,9 @@ from precedents.runtime.cost import Estimate, elapsed
 from precedents.runtime.given import seed, whole_number
 from precedents.runtime.sealed import is_sealed, sealed
 from precedents.runtime.strict_json import loads, regular, text_of
-from precedents.zoo.catalogue import ARCHITECTURES, DATASETS
+from precedents.zoo.architectures import ARCHITECTURES
 from precedents.zoo.dataset import Dataset, Subset, subset
+from precedents.zoo.datasets import DATASETS
 from precedents.zoo.train import EVALUATED, SIZE, Schedule, trained
 
 FORMAT, OLDER = 2, 1

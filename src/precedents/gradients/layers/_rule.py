@@ -1,6 +1,6 @@
 """What a layer rule is: layer types, and a formula for their gradients or an equal module that has one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,11 @@ class Rule:
     """
 
     types: tuple[type[nn.Module] | str, ...]
-    parts: Callable[..., Iterator[Part]] | None = None
+    parts: Callable[..., Iterable[Part]] | None = None
     rewritten: Callable[[Any, Recorder], nn.Module] | None = None
     applies: Callable[[Any], bool] = lambda _: True
     covers: tuple[str, ...] | None = ("weight", "bias")  # the names of the layer's own parameters
-    sites: Callable[..., Iterator[Part]] | None = None
+    sites: Callable[..., Iterable[Part]] | None = None
     broadcasts: bool = False  # whether the layer may receive one input [1, ...] that is meant for all instances
     example: Callable[[], tuple[nn.Module, tuple[Tensor, ...]]] = field(kw_only=True)
 

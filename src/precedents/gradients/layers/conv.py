@@ -8,7 +8,7 @@ stay last if they are: such convolutions are several times faster so. But for la
 faster to convolve the input with what came back. The layer's sizes alone decide.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import torch
@@ -28,12 +28,12 @@ POSITIONS = 4096  # at so many positions at most: they are summed one after the 
 Conv = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
-def parts(module: Conv, grad: Tensor, x: Tensor) -> Iterator[Part]:
+def parts(module: Conv, grad: Tensor, x: Tensor) -> Sequence[Part]:
     """A sum over positions: of outer products for kernels of size one, of patches otherwise."""
-    if trainable(module.weight):
-        yield weight_part(module, grad, x)
-    if module.bias is not None and trainable(module.bias):
-        yield Dense(module.bias, grad.flatten(2).sum(dim=2))
+    found = [weight_part(module, grad, x)] if module.weight.requires_grad else []
+    if module.bias is not None and module.bias.requires_grad:
+        found.append(Dense(module.bias, grad.flatten(2).sum(dim=2)))
+    return found
 
 
 def weight_part(module: Conv, grad: Tensor, x: Tensor) -> Part:

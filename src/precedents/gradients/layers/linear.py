@@ -1,6 +1,6 @@
 """Linear: y = x W^T + b, at any number of positions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +10,13 @@ from precedents.gradients.layers._rule import Rule
 from precedents.gradients.sites import Sites
 
 
-def parts(module: nn.Linear, grad: Tensor, x: Tensor) -> Iterator[Part]:
+def parts(module: nn.Linear, grad: Tensor, x: Tensor) -> Sequence[Part]:
     """The outer products of what came back and what was received."""
-    back = positions(grad)
-    if trainable(module.weight):
-        yield Outer(module.weight, back, positions(x))
-    if trainable(module.bias):
-        yield Dense(module.bias, back.sum(dim=1))
+    weight, bias = module.weight, module.bias
+    found: list[Part] = [Outer.over(weight, grad, x)] if weight.requires_grad else []
+    if bias is not None and bias.requires_grad:
+        found.append(Dense.over(bias, grad))
+    return found
 
 
 def sites(module: nn.Linear, grad: Tensor, x: Tensor) -> Iterator[Part]:

@@ -6,6 +6,8 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
 
+PHRASE = "what all hidden layers give"
+
 
 def all_hidden(model: Classifier, batch: Batch) -> Tensor:
     """All hidden layers [b, d], float64.

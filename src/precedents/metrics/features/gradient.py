@@ -5,6 +5,8 @@ from precedents.data.examples import Batch
 from precedents.gradients.gradients import loss_gradients
 from precedents.gradients.rows import Rows
 
+PHRASE = "the loss gradients"
+
 
 def gradient(model: Classifier, batch: Batch) -> Rows:
     """Loss gradients [b, parameters]: per-example (per-sample) gradients, from one batched pass.

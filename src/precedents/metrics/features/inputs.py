@@ -5,6 +5,8 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
 
+PHRASE = "the inputs themselves, whatever the model"
+
 
 def inputs(model: Classifier, batch: Batch) -> Tensor:
     """The inputs as vectors [b, d], float64.

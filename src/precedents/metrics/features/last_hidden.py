@@ -5,6 +5,8 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
 
+PHRASE = "what the last layer receives"
+
 
 def last_hidden(model: Classifier, batch: Batch) -> Tensor:
     """The last hidden layer [b, d], float64.

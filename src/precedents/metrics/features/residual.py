@@ -6,6 +6,8 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
 
+PHRASE = "the errors of the outputs"
+
 
 @torch.no_grad()
 def residual(model: Classifier, batch: Batch) -> Tensor:

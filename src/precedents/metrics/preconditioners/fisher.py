@@ -39,6 +39,8 @@ from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 from precedents.runtime.sparse import SparseRows
 
+PHRASE = "after weighting by the Fisher matrix"
+
 FisherKind = Literal["empirical", "true", "mean_gradient", "published"]
 GRAM: Slot[Tensor] = Slot("Gram matrix of the gradients", large=True)
 MATRIX: Slot[Tensor] = Slot("true Fisher matrix", large=True)

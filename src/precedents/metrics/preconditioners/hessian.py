@@ -31,6 +31,8 @@ from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
 from precedents.runtime.sparse import SparseRows
 
+PHRASE = "after influence-function weighting"
+
 HessianKind = Literal["auto", "exact", "gauss_newton", "ekfac"]
 
 CURVATURE: Slot[HessianKind] = Slot("kind of curvature that was chosen", travels=True)

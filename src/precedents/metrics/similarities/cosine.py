@@ -5,6 +5,8 @@ from torch import Tensor
 
 from precedents.metrics.kernel import Kernel
 
+PHRASE = "the angle between"
+
 
 def cosine(kernel: Kernel) -> Tensor:
     """Relevance [m, n], within [-1, 1]: K / sqrt(q t).

@@ -4,6 +4,8 @@ from torch import Tensor
 
 from precedents.metrics.kernel import Kernel
 
+PHRASE = "the inner product of"
+
 
 def dot(kernel: Kernel) -> Tensor:
     """Relevance [m, n]: K itself.

@@ -4,6 +4,8 @@ from torch import Tensor
 
 from precedents.metrics.kernel import Kernel
 
+PHRASE = "the distance between"
+
 
 def l2(kernel: Kernel) -> Tensor:
     """Relevance [m, n], at most 0: 2 K - q - t.

@@ -3,12 +3,10 @@
 from importlib.util import find_spec
 
 from precedents.errors import InputError, MissingExtraError
-from precedents.registry import Call, Registry
-from precedents.runtime import engines
+from precedents.registry import Call
+from precedents.runtime.engines import ENGINES
 from precedents.runtime.engines._engine import Engine
 from precedents.runtime.wording import a_type
-
-ENGINES: Registry[Engine] = Registry("engine", engines)
 
 
 def engine_of(given: str | Engine, **settings: object) -> Engine:
