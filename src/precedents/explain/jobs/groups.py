@@ -29,7 +29,7 @@ MOST = 200  # instances, evenly apart, that precedents are compared with
 KEPT = 2**14  # instances that are kept for other groups, at most,
 PART = 16  # and of the budget
 
-Seen = Callable[[int], Shown]
+SeenOf = Callable[[int], Shown]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ def grouped(names: Sequence[str | None], top: Mapping[int, Sequence[int]], portr
 
 
 def _group(
-    name: str, cases: Sequence[int], top: Mapping[int, Sequence[int]], labels: Tensor, seen: Seen
+    name: str, cases: Sequence[int], top: Mapping[int, Sequence[int]], labels: Tensor, seen: SeenOf
 ) -> Group:
     found = Counter(i for case in cases for i in top[case])
     counts = dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
@@ -219,7 +219,7 @@ def _group(
     return Group(name, cases, counts, ordered, _shared(list(counts), ordered, labels, seen))
 
 
-def _shared(precedents: Sequence[int], classes: Mapping[int, int], labels: Tensor, seen: Seen) -> StandingOut:
+def _shared(precedents: Sequence[int], classes: Mapping[int, int], labels: Tensor, seen: SeenOf) -> StandingOut:
     """What the precedents have beside other training instances of the same classes."""
     own = set(precedents)
     others = [i for i, label in enumerate(labels.tolist()) if label in classes]
