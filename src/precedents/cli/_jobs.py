@@ -65,13 +65,11 @@ def places(indices: Sequence[str] | None) -> list[int | str] | None:
 
 def told(found: "Tabled", written: Files, as_json: bool) -> None:
     """Writes what was found to the files, and shows it."""
-    from precedents.views.gallery import document
-
     csv, html = written
     if csv is not None:
         put(csv, found.to_csv())
     if html is not None:
-        put(html, document(found.to_html(), found.heading))
+        put(html, found.to_html())
     if as_json:
         show_json(found.to_json())
     else:

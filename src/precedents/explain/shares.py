@@ -8,12 +8,15 @@ from torch import Tensor
 
 from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
+from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped
 from precedents.views.heat import HeatMap, both_under, share_figure, share_page
 from precedents.views.instance import Cell, Shown, is_picture
 from precedents.views.marks import WordShares, joined
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -163,12 +166,18 @@ class Shares:
         """Both instances with their shares: layers as bars, heat maps on pictures, words, columns."""
         return share_figure(*self._drawn())
 
-    def to_html(self) -> str:
-        """The same as an HTML fragment, which notebooks show by themselves; everything in it is escaped."""
-        return share_page(*self._drawn())
+    def to_csv(self, file: "str | Path | None" = None) -> str:
+        """The frame as comma-separated values, which are also written to the `file`, if one is given."""
+        return as_csv(self.to_frame(), file)
+
+    def to_html(self, file: "str | Path | None" = None) -> str:
+        """A page by itself, to be passed on, which is also written to the `file`, if one is given."""
+        title, *rest = self._drawn()
+        return as_page(share_page("", *rest), f"{title}, of which", file)
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        """What notebooks show."""
+        return share_page(*self._drawn())
 
     def _drawn(self) -> tuple[Any, ...]:
         cells = Cell(self.titles[0], self.case), Cell(self.titles[1], self.precedent)

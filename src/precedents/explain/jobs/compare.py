@@ -166,9 +166,14 @@ class ExplainerComparison(Tabled):
         """What a person sees a first precedent called."""
         return f"#{row[name]}" if self._ids is None else shown_id(row[f"{name}_id"])
 
+    @property
+    def drawn(self) -> tuple[int, int]:
+        """Half as many as elsewhere, as each is drawn twice."""
+        return DRAWN // 2, len(self)
+
     def strips(self) -> list[Strip]:
         """The cases that changed most, once for each explainer."""
-        return [view.strip(case) for case in self.order[: DRAWN // 2] for view in (self.one, self.other)]
+        return [view.strip(case) for case in self.order[: self.drawn[0]] for view in (self.one, self.other)]
 
 
 def _both(what: str, one: Any, other: Any) -> str:

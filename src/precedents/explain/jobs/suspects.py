@@ -14,6 +14,7 @@ was chosen, and how it compares with the loss alone, is measured: benchmarks/sus
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from textwrap import fill
 
 import torch
 from torch import Tensor
@@ -35,6 +36,7 @@ NEIGHBOURS = 25  # training instances that have a say in a label
 CAPPED = 10.0  # of losses: beyond it, one is as bad as another
 WEIGHT = 0.15  # of the loss beside the two probabilities
 PIECE = 4096  # losses that are made at once
+CAPTION = 22  # letters of a line below a picture
 BESIDE = 5  # neighbours that are drawn beside a suspect
 
 
@@ -132,28 +134,30 @@ class Suspects(Tabled):
 
     def printed(self) -> list[Sequence[str]]:
         """Instance, label, better label, and the reasons in words."""
-        k = self.evidence.neighbours.indices.shape[1]
         return [
-            (
-                self.portrayal.tag(row["index"]),
-                f"given {row['label']}",
-                "" if row["better"] is None else f"better {row['better']}",
-                f"loss {row['loss']:.2f}",
-                f"{row['neighbours_with_another_label']:.0%} of {k} neighbours have another label",
-                _accused(row["accused_by"]),
-            )
+            (self.portrayal.tag(row["index"]), f"given {row['label']}", *self._reasons(row))
             for row in self.rows()
         ]
+
+    def _reasons(self, row: Row) -> tuple[str, ...]:
+        """A better label, and what speaks against the one that is there; what there is nothing of is empty."""
+        k = self.evidence.neighbours.indices.shape[1]
+        return (
+            "" if row["better"] is None else f"better {row['better']}",
+            f"loss {row['loss']:.2f}",
+            f"{row['neighbours_with_another_label']:.0%} of {k} neighbours have another label",
+            _accused(row["accused_by"]),
+        )
 
     def strips(self) -> list[Strip]:
         """Each suspect beside its nearest neighbours, those with another label marked."""
         return [self._strip(i) for i in self.indices[:DRAWN]]
 
     def _strip(self, i: int) -> Strip:
-        labels, better = self.evidence.labels, self._better(i)
+        labels, row = self.evidence.labels, self._row(0, i)
         beside = [int(j) for j in self.evidence.neighbours.indices[i, :BESIDE]]
         return Strip(
-            self.portrayal.cell(i, "" if better is None else f"better {better}?"),
+            self.portrayal.cell(i, "\n".join(fill(reason, CAPTION) for reason in self._reasons(row) if reason)),
             [self.portrayal.cell(j, "", bool(labels[j] == labels[i])) for j in beside],
         )
 
