@@ -13,6 +13,7 @@ from precedents.errors import InputError
 if TYPE_CHECKING:
     from precedents.explain.explainer import Explainer
     from precedents.explain.jobs._tabled import Tabled
+    from precedents.explain.shares import Shares
 
 Csv = Annotated[Path | None, Option("--csv", help="Also write all rows as CSV here.", show_default=False)]
 Html = Annotated[Path | None, Option("--html", help="Also write a page with pictures.", show_default=False)]
@@ -63,7 +64,7 @@ def places(indices: Sequence[str] | None) -> list[int | str] | None:
     return [int(each) if each.lstrip("-").isdigit() else each for each in indices] if indices else None
 
 
-def told(found: "Tabled", written: Files, as_json: bool) -> None:
+def told(found: "Tabled | Shares", written: Files, as_json: bool) -> None:
     """Writes what was found to the files, and shows it."""
     csv, html = written
     if csv is not None:

@@ -80,9 +80,14 @@ def as_csv(frame: "pd.DataFrame", file: "str | Path | None" = None) -> str:
     >>> as_csv(pd.DataFrame({"a": ["=1+1", "plain"]})).split()
     ['a', "'=1+1", 'plain']
     """
-    found = frame.map(uncomputed)
+    found = frame.map(_cell)
     found.columns = [uncomputed(str(name)) for name in frame.columns]
     return into(found.to_csv(index=False, lineterminator="\n"), file)
+
+
+def _cell(value: Any) -> Any:
+    """As a spreadsheet may have it: not computed, and new lines of one kind, as others end a row unquoted."""
+    return uncomputed(value).replace("\r\n", "\n").replace("\r", "\n") if isinstance(value, str) else value
 
 
 def as_page(fragment: str, title: str, file: "str | Path | None" = None) -> str:

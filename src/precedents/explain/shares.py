@@ -1,5 +1,6 @@
 """Shares: why a precedent is relevant to a case, in parts that sum to the score, to print, draw and export."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,25 @@ class Shares:
             return Cell(named, both_under(self.case, self.precedent, heat), agrees)
         words = None if self.words is None else self.words[1]
         return Cell(title, self.precedent, agrees, words, dict(self.largest_columns(SHOWN)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: the score, and what the layers, words and columns add to it."""
+        layers = [{"layer": s.layer, "kind": s.kind, "share": s.share, "whole": s.whole} for s in self.layers]
+        sides = [] if self.words is None else zip(("case", "precedent"), self.words, strict=True)
+        words = {side: [list(piece) for piece in each.pieces] for side, each in sides}
+        own = {"index": self.index, **({} if self.id is None else {"id": self.id})}
+        return {
+            "metric": self.metric,
+            "score": self.score,
+            **own,
+            "layers": layers,
+            "words": words,
+            "columns": dict(self.columns),
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas frame, one row per part: `of` a layer, a position of the case or of the precedent, a column.

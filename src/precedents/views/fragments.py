@@ -55,7 +55,7 @@ def listing(rows: Sequence[Sequence[str]], more: str = "") -> str:
     kept = [any(column) for column in zip(*rows, strict=True)]
     lines = "".join(f"<tr>{_line([t for t, k in zip(row, kept, strict=True) if k])}</tr>" for row in rows)
     table = f"<table style='border-collapse:collapse;text-align:left;white-space:nowrap'>{lines}</table>"
-    after = f"<p style='margin:.3em 0 0'>{escape(visible(more))}</p>" if more else ""
+    after = f"<p style='margin:.3em 0 12px'>{escape(visible(more))}</p>" if more else ""
     box = "overflow-x:auto;margin:0 0 12px"
     return f"<div style='{box}' role='region' aria-label='what was found' tabindex='0'>{table}</div>{after}"
 
@@ -96,7 +96,7 @@ def text_of(text: str, words: WordShares | None, case: Shown | None = None) -> s
     """
     if words is None:
         head = first_words(text)
-        return _shared(head, case) + (_unfolded(_shared(text, case)) if head != text else "")
+        return _shared(head, case) + (" ..." + _unfolded(_shared(text, case)) if head != text else "")
     marked = words.marked(text)
     if len(text) <= LONG:
         return as_html(marked)
@@ -104,7 +104,7 @@ def text_of(text: str, words: WordShares | None, case: Shown | None = None) -> s
 
 
 def _unfolded(html: str) -> str:
-    return f" ...<details><summary>the whole text</summary>{html}</details>"
+    return f"<details><summary>the whole text</summary>{html}</details>"
 
 
 def _shared(text: str, case: Shown | None) -> str:

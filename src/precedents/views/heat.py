@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NAME = 26  # letters of a layer, a word or a column beside its bar
 BARS = 12  # layers that are drawn; the others are one bar
 SIDE = 160  # pixels of a picture on a page
+WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere"  # style of what may be wide
 Both: TypeAlias = tuple[WordShares, WordShares] | None
 PixelArray: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -173,7 +174,7 @@ def _side(cell: Cell, place: int, maps: Sequence[HeatMap], words: Both) -> str:
         return f"<div style='max-width:32em;overflow-wrap:anywhere'>{head}<div>{body}</div></div>"
     if isinstance(cell.shown, Mapping):
         body = escape(visible("\n".join(row_lines(cell.shown))))
-        return f"<div>{head}<pre style='text-align:left'>{body}</pre></div>"
+        return f"<div>{head}<pre style='text-align:left;{WRAPPED}'>{body}</pre></div>"
     drawn = [(each, (each.case, each.precedent)[place]) for each in maps]
     pictures = "".join(
         f"<figure style='margin:0'>{_image(_under(cell.shown, heat, each), cell, each)}"
@@ -200,4 +201,5 @@ def _table(name: str, values: Mapping[str, float]) -> str:
         for each, share in values.items()
     )
     heads = f"<th scope='col' style='text-align:left'>{name}</th><th scope='col'>share</th><td></td>"
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    head = f"<table style='{WRAPPED}'><thead><tr>{heads}</tr></thead>"
+    return f"{head}<tbody>{rows}</tbody></table>"

@@ -128,7 +128,7 @@ class TextLikeness(Likeness):
 def groups_of_letters(text: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
     """How often each group of three letters occurs, in buckets by a hash.
 
-    >>> groups_of_letters("ana ana").sum()
+    >>> int(groups_of_letters("ana ana").sum())
     7
     """
     padded = f" {text} ".ljust(LETTERS).encode("utf-32-le", "surrogatepass")
