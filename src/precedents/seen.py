@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from html import escape
+from typing import Any
 
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
@@ -17,6 +18,7 @@ UNSEEN = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"  # what has no width
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"  # halves of letters, and no letters
 )
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also at full width
 NAME = 60  # letters of a name
 MESSAGE, TAIL = 2000, 700  # letters of a message, and of its end, which says what to do
 
@@ -57,6 +59,15 @@ def told(message: str) -> str:
     if len(message) > MESSAGE:
         message = f"{message[: MESSAGE - TAIL]} ... {message[-TAIL:]}"
     return visible(re.sub(r"[^\S ]*[\r\n]\s*", " ", message.rstrip("\r\n")))
+
+
+def uncomputed(value: Any) -> Any:
+    """For a table that a spreadsheet opens: a text that it would take for a formula begins with an apostrophe.
+
+    >>> uncomputed("=1+1"), uncomputed("plain"), uncomputed(-2)
+    ("'=1+1", 'plain', -2)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def boxed(text: str) -> str:

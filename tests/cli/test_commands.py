@@ -59,7 +59,8 @@ def test_train_again_with_force_gives_the_same_bytes(folder, precedents) -> None
 def test_explain_is_what_the_library_says(folder, precedents) -> None:
     run = Run.open(folder / RUN)
     explainer = Explainer(run.model, run.prepared.train, "rif", classes=run.prepared.dataset.classes)
-    expected = explainer.explain(run.prepared.test.take([7, 3]).inputs, k=4)
+    asked = run.prepared.test.take([7, 3])
+    expected = explainer.explain(asked.inputs, k=4, truth=asked.labels)
     arguments = shlex.split(f"explain {RUN} --case 7 --case 3 --metric rif -k 4")
     found = json.loads(precedents(*arguments, "--json").out)
     assert [case.pop("case") for case in found["cases"]] == [7, 3]
@@ -67,8 +68,32 @@ def test_explain_is_what_the_library_says(folder, precedents) -> None:
     assert [case.pop("case") for case in plain["cases"]] == [0, 1]
     assert found == plain
     lines = precedents(*arguments).out.splitlines()
-    assert lines[0] == f"case 7: predicted {plain['cases'][0]['prediction']}, because of"
-    assert lines[5] == f"case 3: predicted {plain['cases'][1]['prediction']}, because of"
+    assert lines[0] == f"case 7: {expected.outcome(0)}, because of"
+    assert lines[5] == f"case 3: {expected.outcome(1)}, because of"
+
+
+def test_explain_says_where_a_prediction_is_wrong(folder, precedents) -> None:
+    run = Run.open(folder / RUN)
+    test = run.prepared.test
+    predicted = Explainer(run.model, run.prepared.train).explain(test.take(range(200)).inputs, k=1).predictions
+    agree = (predicted == test.labels[:200]).tolist()
+    right, wrong = agree.index(True), agree.index(False)
+    said = f"predicted {int(predicted[wrong])}, in truth {int(test.labels[wrong])}, because of"
+    assert said in precedents("explain", RUN, "--case", str(wrong)).out
+    assert "in truth" not in precedents("explain", RUN, "--case", str(right)).out
+
+
+def test_explain_has_the_shares_of_first_precedents_on_demand(folder, precedents) -> None:
+    command = shlex.split(
+        f"explain {RUN} --case 12 --case 3 --quiet --shares --csv rows.csv --html shares.html"
+    )
+    printed = precedents(*command).out
+    assert printed.count("of which") == 2
+    found = json.loads(precedents(*command, "--json", "--force").out)
+    first = [case["precedents"][0]["index"] for case in found["cases"]]
+    assert [part["index"] for part in found["shares"]] == first
+    assert (folder / "rows.csv").read_text().count("\n") == 1 + 2 * 5
+    assert (folder / "shares.html").read_text().startswith("<!doctype html>")
 
 
 def test_explain_writes_a_page_of_its_own(folder, precedents) -> None:

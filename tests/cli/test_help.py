@@ -19,7 +19,7 @@ from precedents.registry import Registry
 NAMES = COMMANDS.names()
 GROUPS = {name: found.names() for name in NAMES if isinstance(found := COMMANDS.get(name), Registry)}
 PATHS = [
-    *((name,) for name in NAMES if name not in GROUPS),
+    *((name.replace("_", "-"),) for name in NAMES if name not in GROUPS),
     *((group, name) for group, names in GROUPS.items() for name in names),
 ]
 BEFORE = {"bench": "reproduction"}  # names that groups had before: they work, and no help shows them
@@ -43,8 +43,8 @@ EVERY = list(dict.fromkeys(example for command in [(), *PATHS] for example in ex
 
 def test_every_command_is_listed() -> None:
     listed = help_of().partition("Commands:")[2]
-    assert sorted(re.findall(r"^  (\w+)  ", listed, re.MULTILINE)) == [
-        name for name in NAMES if name not in BEFORE
+    assert sorted(re.findall(r"^  ([\w-]+)  ", listed, re.MULTILINE)) == [
+        name.replace("_", "-") for name in NAMES if name not in BEFORE
     ]
     assert {"audit", "criteria", "demo", "explain", "metrics", "train"} <= set(NAMES)
 

@@ -15,6 +15,7 @@ COMMANDS = {
     "duplicates": ["duplicates", RUN, "--least", "0.97"],
     "groups": ["groups", RUN, "--cases", "100"],
     "compare": ["compare", RUN, "--other-metric", "cos_x", "--cases", "5"],
+    "self_relevance": ["self-relevance", RUN],
 }
 
 
@@ -68,3 +69,21 @@ def test_what_cannot_be_is_one_line_and_exit_code_two(command, said, folder, pre
 def test_a_number_is_a_place_and_anything_else_an_id() -> None:
     assert places(["3", "order 4", "-1"]) == [3, "order 4", -1]
     assert places([]) is places(None) is None
+
+
+def test_shares_are_those_of_the_library(folder, precedents) -> None:
+    command = ["shares", RUN, "--case", "12", "--quiet"]
+    done = precedents(*command, "--index", "429", "--json", "--csv", "parts.csv", "--html", "parts.html")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["index"] == 429
+    assert sum(layer["share"] for layer in found["layers"]) == pytest.approx(found["score"])
+    frame = pd.read_csv(folder / "parts.csv")
+    assert frame[frame["of"] == "layer"]["share"].sum() == pytest.approx(found["score"])
+    assert "of which" in (folder / "parts.html").read_text()
+    first = json.loads(precedents("explain", RUN, "--case", "12", "--json", "--quiet").out)["cases"][0][
+        "precedents"
+    ][0]
+    own = json.loads(precedents(*command, "--json").out)  # of its first precedent
+    assert (own["index"], own["score"]) == (first["index"], pytest.approx(first["score"]))
+    assert "There is no case 99999" in precedents("shares", RUN, "--case", "99999").err

@@ -2,7 +2,8 @@ import re
 
 import numpy as np
 
-from precedents.views.gallery import LARGE, LONG, SMALL, Album, Strip, document, figure, page
+from precedents.views.fragments import document, page
+from precedents.views.gallery import LARGE, LONG, SMALL, Album, Strip, figure
 from precedents.views.instance import Cell
 from precedents.views.marks import WordShares
 
@@ -52,7 +53,7 @@ def test_a_page_escapes_everything() -> None:
 
 def test_a_page_without_a_heading_has_none() -> None:
     assert "heading" not in page(STRIPS)
-    assert "<p class='heading'>what</p>" in page(STRIPS, "what")
+    assert "<p class='heading' style='white-space:pre-line'>what\nelse</p>" in page(STRIPS, "what\nelse")
 
 
 def test_pictures_stand_above_what_they_are_called_so_that_they_are_aligned() -> None:

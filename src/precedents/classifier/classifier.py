@@ -199,21 +199,26 @@ class Classifier:
     def _width(self, single: Inputs, tap: Tap) -> int | None:
         """How long a hidden layer of one instance is; none if it has no axis of instances."""
         try:
-            return self._hidden(single, [tap])[0].shape[1]
+            return self._hidden(single, [tap])[0][0].shape[1]
         except InputError:
             return None
 
     def hidden(self, inputs: Inputs, last: bool = False) -> list[Tensor]:
         """The hidden layers [b, d_i], flattened, in the order of computation; or the last of them alone."""
+        return self.hidden_and_logits(inputs, last)[0]
+
+    def hidden_and_logits(self, inputs: Inputs, last: bool = False) -> tuple[list[Tensor], Tensor]:
+        """The same, and the logits [b, classes] of the same pass."""
         if not self.taps:
             raise NotApplicable("The model is linear: it has no hidden layer.")
         taps = self.taps[-1:] if last else self.taps
         starts = range(0, count(inputs), self.at_once)
         pieces = [self._hidden(between(inputs, start, start + self.at_once), taps) for start in starts]
-        return [torch.cat(layer) for layer in zip(*pieces, strict=True)]
+        layers, logits = zip(*pieces, strict=True)
+        return [torch.cat(layer) for layer in zip(*layers, strict=True)], torch.cat(logits)
 
     @torch.no_grad()
-    def _hidden(self, inputs: Inputs, taps: Sequence[Tap]) -> list[Tensor]:
+    def _hidden(self, inputs: Inputs, taps: Sequence[Tap]) -> tuple[list[Tensor], Tensor]:
         seen: dict[Tap, Any] = {}
 
         def note(tap: Tap, value: Any) -> None:
@@ -221,12 +226,12 @@ class Classifier:
                 seen[tap] = value
 
         with self.clones.lent() as module, watched(module, {tap.module for tap in taps}, note):
-            self.outputs.of(module, inputs)
+            logits = self.outputs.of(module, inputs)
         missing = [tap.module for tap in taps if tap not in seen]
         if missing:
             raise InputError(f"The hidden layer {missing[0]!r} did not run. Name layers that do.")
         layers = [flat(seen[tap], count(inputs), self.module.get_submodule(tap.module), tap) for tap in taps]
-        return layers if isinstance(inputs, Tensor) else [ordered(inputs, layer) for layer in layers]
+        return [each if isinstance(inputs, Tensor) else ordered(inputs, each) for each in layers], logits
 
     @torch.no_grad()
     def head_input(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from precedents.errors import InputError
 if TYPE_CHECKING:
     from precedents.explain.explainer import Explainer
     from precedents.explain.jobs._tabled import Tabled
+    from precedents.explain.shares import Shares
 
 Csv = Annotated[Path | None, Option("--csv", help="Also write all rows as CSV here.", show_default=False)]
 Html = Annotated[Path | None, Option("--html", help="Also write a page with pictures.", show_default=False)]
@@ -63,15 +64,13 @@ def places(indices: Sequence[str] | None) -> list[int | str] | None:
     return [int(each) if each.lstrip("-").isdigit() else each for each in indices] if indices else None
 
 
-def told(found: "Tabled", written: Files, as_json: bool) -> None:
+def told(found: "Tabled | Shares", written: Files, as_json: bool) -> None:
     """Writes what was found to the files, and shows it."""
-    from precedents.views.gallery import document
-
     csv, html = written
     if csv is not None:
         put(csv, found.to_csv())
     if html is not None:
-        put(html, document(found.to_html(), found.heading))
+        put(html, found.to_html())
     if as_json:
         show_json(found.to_json())
     else:

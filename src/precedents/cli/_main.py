@@ -39,7 +39,7 @@ def _group(commands: Registry[Any], alone: Command, text: str) -> Typer:
             another = not command.folder.__name__.endswith(f".{name}")  # a name that it had before
             made.add_typer(_group(command, helped, unbroken(command.folder)), name=name, hidden=another)
         else:
-            made.command(name, help=unbroken(command))(command)
+            made.command(name.replace("_", "-"), help=unbroken(command))(command)
     return made
 
 

@@ -2,15 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from precedents.cli._jobs import Csv, Files, Html, files
 from precedents.cli._names import metric_names
 from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target
-from precedents.cli._output import free, put, reporting, show, show_estimate, show_json
+from precedents.cli._output import put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.errors import InputError
+
+if TYPE_CHECKING:
+    from precedents.explain.explanation import Explanation
 
 
 def explain(
@@ -34,9 +38,11 @@ def explain(
         ),
     ] = None,
     k: Annotated[int, Option("-k", help="How many precedents.")] = 5,
-    html: Annotated[
-        Path | None, Option(help="Also write a page with pictures here.", show_default=False)
-    ] = None,
+    shares: Annotated[
+        bool, Option("--shares", help="Show what each first score is a sum of; on the page, what all are.")
+    ] = False,
+    csv: Csv = None,
+    html: Html = None,
     memory: Memory = None,
     data: Data = None,
     force: Force = False,
@@ -50,12 +56,13 @@ def explain(
       $ precedents explain runs/digits-logistic_regression --case 12
       $ precedents explain runs/digits-logistic_regression --case 0 --case 3 --metric rif -k 3 --html page.html
       $ precedents explain runs/digits-logistic_regression --case 12 --json
+      $ precedents explain runs/digits-logistic_regression --case 12 --shares --csv explained.csv --force
       $ precedents explain runs/digits-logistic_regression --case 12 --memory "200 MB"
       $ precedents explain runs/digits-logistic_regression --case 12 --index index-of-digits
       $ precedents explain --target my_model:factory --case 12
 
     """
-    html = free(html, force)
+    written = files(csv, html, force)
     with reporting(quiet):
         from precedents.explain.explainer import Explainer
 
@@ -74,10 +81,22 @@ def explain(
         if dry_run:
             show_estimate(replace(explainer.estimate(len(case)), disk=0), as_json)
             return
-        explanation = replace(explainer.explain(chosen.test.selected(case), k), numbers=tuple(case))
-        if html is not None:
-            put(html, explanation.to_html())
+        cases = chosen.test.selected(case)
+        explanation = replace(explainer.explain(cases, k, truth=cases.labels), numbers=tuple(case))
+        parts = [explanation.shares(i) for i in range(len(case))] if shares else []
+        keep(explanation, written, shares)
         if as_json:
-            show_json(explanation.to_dict())
+            show_json(
+                explanation.to_dict() | ({"shares": [part.to_dict() for part in parts]} if shares else {})
+            )
         else:
-            show(str(explanation))
+            show("\n".join(map(str, [explanation, *parts])))
+
+
+def keep(explanation: "Explanation", written: Files, shares: bool) -> None:
+    """Writes it to the files that were asked for."""
+    csv, html = written
+    if csv is not None:
+        put(csv, explanation.to_csv())
+    if html is not None:
+        put(html, explanation.to_html(shares=shares))

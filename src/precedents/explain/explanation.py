@@ -15,16 +15,16 @@ from precedents.data.inputs import Inputs, alone, bare, mapped
 from precedents.errors import NotApplicable
 from precedents.explain.cautions import UNRANKED
 from precedents.explain.decomposition import Decomposition
-from precedents.explain.exporting import framed, harmless
+from precedents.explain.exporting import as_csv, as_page, framed
 from precedents.explain.naming import Sharing
 from precedents.explain.shares import Shares
-from precedents.explain.strips import KEY, SharesByPlace, demanded, of_read, strips, tag, unasked
+from precedents.explain.strips import KEY, demanded, of_read, strips, tag, unasked
 from precedents.metrics.ranking import TopK
-from precedents.runtime.atomic import write
-from precedents.runtime.given import path, whole_number
+from precedents.runtime.given import whole_number
 from precedents.seen import clipped, told
 from precedents.views.comparison import WIDTH, beginning, line
-from precedents.views.gallery import document, figure, page
+from precedents.views.fragments import page
+from precedents.views.gallery import figure
 from precedents.views.instance import Render, Shown, is_picture, scores, shown
 from precedents.views.marks import excerpt
 
@@ -185,7 +185,7 @@ class Explanation:
         places = max(len(tag(p)) for p in found)
         names = max(len(self.seen_name(p.label)) for p in found)
         asked = None if self.render is None else self.seen(case)  # what has no names cannot be read
-        about = f' for "{beginning(asked, WIDTH // 2)}"' if isinstance(asked, str) else ""
+        about = f' for "{self._excerpt(case, asked)}"' if isinstance(asked, str) else ""
         lines = [f"{which}{self.outcome(case)}{about}, because of"]
         for p, score in zip(found, scores([p.score for p in found]), strict=True):
             above = "" if UNRANKED in p.cautions else f"above {self._above(p.percentile)}%"
@@ -196,6 +196,13 @@ class Explanation:
             lines += [] if said is None else [" " * (places + 4) + said]
         lines += [f"  {self.completeness[case]}"] if self.completeness else []
         return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
+
+    def _excerpt(self, case: int, text: str) -> str:
+        """What is printed of a case's text: of a long one, what matters to the score of the first precedent."""
+        found = of_read(self, case, 1) if len(text) > WIDTH // 2 else None
+        if found is None or found.words is None:
+            return beginning(text, WIDTH // 2)
+        return excerpt(found.words[0].marked(text), WIDTH // 2)
 
     def _line(self, case: int, rank: int, asked: Shown) -> str | None:
         """What is printed of a precedent: of a long text, what matters to the score."""
@@ -274,10 +281,7 @@ class Explanation:
 
         A text that a spreadsheet would run as a formula has an apostrophe before it.
         """
-        text = harmless(self.to_frame(inputs)).to_csv(index=False, lineterminator="\n")
-        if file is not None:
-            write(path(file, "file"), text)
-        return text
+        return as_csv(self.to_frame(inputs), file)
 
     def plot(self, shares: bool = False) -> "Figure":
         """The cases and their precedents side by side, as a matplotlib figure.
@@ -286,30 +290,28 @@ class Explanation:
         share; the words or the columns with the largest shares. A metric without parts is NotApplicable.
         """
         found = demanded(self) if shares else {}
-        return figure(strips(self, found), self._heading(shares))
+        return figure(strips(self, found), "\n".join(self._heading(shares)))
 
-    def to_html(self, shares: bool = False) -> str:
-        """A page by itself, to be passed on: for light and dark, for screens and phones.
+    def to_html(self, file: "str | Path | None" = None, shares: bool = False) -> str:
+        """A page by itself, to be passed on, which is also written to the `file`, if one is given.
 
-        Words and columns of up to 60 precedents are shown by their shares of the score; with `shares` those of
-        all, and pictures under heat maps, as `plot` has them.
+        For light and dark, for screens and phones. Words and columns of up to 60 precedents are shown by their
+        shares of the score; with `shares` those of all, and pictures under heat maps, as `plot` has them.
         """
-        fragment = self._page(demanded(self), shares) if shares else self._repr_html_()
-        return document(fragment, f"Precedents by {self.metric}")
+        found = demanded(self) if shares else unasked(self)
+        title, *rest = self._heading(shares)
+        return as_page(page(strips(self, found), "\n".join(rest)), title, file)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        return self._page(unasked(self))
+        return page(strips(self, unasked(self)), "\n".join(self._heading()))
 
-    def _page(self, found: SharesByPlace, shares: bool = False) -> str:
-        return page(strips(self, found), self._heading(shares))
-
-    def _heading(self, shares: bool = False) -> str:
+    def _heading(self, shares: bool = False) -> list[str]:
         key = [KEY] if shares and is_picture(self.seen(0)) else []
         curvature = "" if self.curvature is None else f" ({self.curvature})"
         of_cases = [f"{self.called(i)}: {said}" for i in range(len(self)) for said in self._remarks(i)]
-        first = f"precedents by {self.metric}{curvature}"
-        return "\n".join(map(told, [first, *key, *self.warnings, *of_cases]))
+        first = f"Precedents by {self.metric}{curvature}"
+        return list(map(told, [first, *key, *self.warnings, *of_cases]))
 
 
 def _values(precedent: Precedent) -> dict[str, Any]:

@@ -4,14 +4,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from precedents.runtime.atomic import write
+from precedents.runtime.given import path
+from precedents.seen import uncomputed
+from precedents.views.fragments import document
 from precedents.views.instance import Shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from precedents.explain.explanation import Explanation, Precedent
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # with what a spreadsheet's formula can begin
 
 
 def framed(explanation: "Explanation", inputs: bool) -> "pd.DataFrame":
@@ -69,17 +73,30 @@ def _told(whose: str, shown: Shown) -> dict[str, Any]:
     return {}
 
 
-def harmless(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The frame with an apostrophe before every text that a spreadsheet would take for a formula.
+def as_csv(frame: "pd.DataFrame", file: "str | Path | None" = None) -> str:
+    """The frame as comma-separated values, which are also written to the file, if one is given.
 
     >>> import pandas as pd
-    >>> harmless(pd.DataFrame({"a": ["=1+1", "plain", -2]}))["a"].tolist()
-    ["'=1+1", 'plain', -2]
+    >>> as_csv(pd.DataFrame({"a": ["=1+1", "plain"]})).split()
+    ['a', "'=1+1", 'plain']
     """
-    found = frame.map(_harmless)
-    found.columns = [_harmless(str(name)) for name in frame.columns]
-    return found
+    found = frame.map(_cell)
+    found.columns = [uncomputed(str(name)) for name in frame.columns]
+    return into(found.to_csv(index=False, lineterminator="\n"), file)
 
 
-def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+def _cell(value: Any) -> Any:
+    """As a spreadsheet may have it: not computed, and new lines of one kind, as others end a row unquoted."""
+    return uncomputed(value).replace("\r\n", "\n").replace("\r", "\n") if isinstance(value, str) else value
+
+
+def as_page(fragment: str, title: str, file: "str | Path | None" = None) -> str:
+    """The HTML fragment as a page by itself, which is also written to the file, if one is given."""
+    return into(document(fragment, title), file)
+
+
+def into(text: str, file: "str | Path | None") -> str:
+    """The text, which is also written to the file, if one is given."""
+    if file is not None:
+        write(path(file, "file"), text)
+    return text

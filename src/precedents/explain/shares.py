@@ -1,5 +1,6 @@
 """Shares: why a precedent is relevant to a case, in parts that sum to the score, to print, draw and export."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -8,12 +9,15 @@ from torch import Tensor
 
 from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
+from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped
 from precedents.views.heat import HeatMap, both_under, share_figure, share_page
 from precedents.views.instance import Cell, Shown, is_picture
 from precedents.views.marks import WordShares, joined
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -149,6 +153,25 @@ class Shares:
         words = None if self.words is None else self.words[1]
         return Cell(title, self.precedent, agrees, words, dict(self.largest_columns(SHOWN)))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: the score, and what the layers, words and columns add to it."""
+        layers = [{"layer": s.layer, "kind": s.kind, "share": s.share, "whole": s.whole} for s in self.layers]
+        sides = [] if self.words is None else zip(("case", "precedent"), self.words, strict=True)
+        words = {side: [list(piece) for piece in each.pieces] for side, each in sides}
+        own = {"index": self.index, **({} if self.id is None else {"id": self.id})}
+        return {
+            "metric": self.metric,
+            "score": self.score,
+            **own,
+            "layers": layers,
+            "words": words,
+            "columns": dict(self.columns),
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
     def to_frame(self) -> "pd.DataFrame":
         """A pandas frame, one row per part: `of` a layer, a position of the case or of the precedent, a column.
 
@@ -163,12 +186,18 @@ class Shares:
         """Both instances with their shares: layers as bars, heat maps on pictures, words, columns."""
         return share_figure(*self._drawn())
 
-    def to_html(self) -> str:
-        """The same as an HTML fragment, which notebooks show by themselves; everything in it is escaped."""
-        return share_page(*self._drawn())
+    def to_csv(self, file: "str | Path | None" = None) -> str:
+        """The frame as comma-separated values, which are also written to the `file`, if one is given."""
+        return as_csv(self.to_frame(), file)
+
+    def to_html(self, file: "str | Path | None" = None) -> str:
+        """A page by itself, to be passed on, which is also written to the `file`, if one is given."""
+        title, *rest = self._drawn()
+        return as_page(share_page("", *rest), f"{title}, of which", file)
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        """What notebooks show."""
+        return share_page(*self._drawn())
 
     def _drawn(self) -> tuple[Any, ...]:
         cells = Cell(self.titles[0], self.case), Cell(self.titles[1], self.precedent)

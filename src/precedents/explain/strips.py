@@ -41,7 +41,9 @@ def _strip(of: "Explanation", case: int, found: SharesByPlace) -> Strip:
             cells.append(Cell(title, of.seen(case, p.rank), p.agrees))
         else:
             cells.append(shares.cell(title, p.agrees))
-    return Strip(Cell(f"{of.called(case)}\n{of.outcome(case)}", of.seen(case)), cells, of.spread)
+    first = found.get((case, 1))
+    words = None if first is None or first.words is None else first.words[0]
+    return Strip(Cell(f"{of.called(case)}\n{of.outcome(case)}", of.seen(case), words=words), cells, of.spread)
 
 
 def demanded(of: "Explanation") -> SharesByPlace:

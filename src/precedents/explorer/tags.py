@@ -17,12 +17,11 @@ from precedents.errors import FormatError, InputError
 from precedents.runtime.atomic import write
 from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads
-from precedents.seen import escaped
+from precedents.seen import escaped, uncomputed
 
 NOTE = 500  # letters of a note
 TAGS = ("wrong label", "look again", "drop", "good example")
 MOST = 100_000  # tags
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,9 @@ class Tags:
         rows.writerow(["set", "place", "tag", "note", "label", "training set", "test set"])
         for each in self.every:
             marks = self.fingerprints["training set"], self.fingerprints["test set"]
-            rows.writerow([each.set, each.place, _cell(each.tag), _cell(each.note), each.label, *marks])
+            rows.writerow(
+                [each.set, each.place, uncomputed(each.tag), uncomputed(each.note), each.label, *marks]
+            )
         return out.getvalue()
 
     def python(self) -> Sequence[str]:
@@ -121,10 +122,6 @@ class Tags:
             content = {"fingerprints": dict(self.fingerprints), "tags": [asdict(each) for each in every]}
             write(self.path, escaped(sealed(json.dumps(content, ensure_ascii=True))) + "\n")
         self.every = every
-
-
-def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def _read(path: Path) -> list[Tag]:

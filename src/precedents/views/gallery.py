@@ -1,4 +1,4 @@
-"""Cases and their precedents side by side: a figure, an HTML fragment, or the tiles of a page.
+"""Cases and their precedents side by side: a figure, or the tiles of a page; as HTML: fragments.py.
 
 An instance of another class than the predicted one is marked. On a page a picture is kept once, a text comes in
 parts, and a table row by its values nearest to the case's.
@@ -7,7 +7,6 @@ parts, and a table row by its values nearest to the case's.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from precedents.views import comparison
 from precedents.views.comparison import Column, compared, parts, sides
 from precedents.views.drawing import new_figure
 from precedents.views.instance import Cell, Shown, as_png, is_picture, lines, shrunk, written
-from precedents.views.marks import WordShares, around, as_html, graded
+from precedents.views.marks import WordShares, around, graded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,20 +27,12 @@ ROWS = 8  # columns of a table row in a figure
 WORDS = 3  # of a text by their shares, in a figure
 HIGHEST = 2.5  # times its width that a picture is high in a figure
 LETTERS = 12  # of a heading that an inch has room for
+IN_FIGURE = 150  # letters of a text in a figure
 NAME = 24  # letters of a word or a column with its share
 SMALL, LARGE = 72, 160  # pixels that a picture of a page may have on its longer side, beside others and alone
 LONG = 320  # letters of a text that a page shows at once
 FEW = 24  # columns of a table row that a page shows at once
 AGREES, DISAGREES = "#2a7f62", "#c0392b"  # colours
-ROW = "display:flex;flex-wrap:wrap;gap:8px;margin:0 0 12px;align-items:flex-start"
-STYLES = (
-    ":root{color-scheme:light dark}"
-    "body{margin:0;background:#fff;color:#24292e;font:15px/1.45 system-ui,sans-serif}"
-    "main{max-width:72rem;margin:0 auto;padding:1rem}h1{font-size:1.3rem;overflow-wrap:anywhere}"
-    "figure,p,pre{overflow-wrap:anywhere}figcaption{font-size:.85em}"
-    "@media(prefers-color-scheme:dark){body{background:#14171a;color:#e6e8ea}}"
-    "@media print{body{background:#fff;color:#000}figure{break-inside:avoid}}"
-)
 
 
 @dataclass(frozen=True)
@@ -133,7 +124,7 @@ def figure(strips: Sequence[Strip], heading: str = "") -> "Figure":
 def _width(cell: Cell, strip: Strip) -> float:
     """Inches that the cell needs: a table row as many as its longest line."""
     if isinstance(cell.shown, Mapping):
-        every = [*strip.lines(cell, ROWS), *_by_share(cell)]
+        every = [*strip.lines(cell, ROWS), *by_share(cell)]
         return max(2.2, 0.25 + 0.055 * max(map(len, every), default=0))
     return 2.2 if isinstance(cell.shown, str) else 1.25
 
@@ -157,71 +148,25 @@ def _draw(axes: "Axes", cell: Cell, strip: Strip) -> None:
         axes.imshow(cell.shown, cmap="gray_r", vmin=0, vmax=1)
         return
     if isinstance(cell.shown, str):
-        beginning = fill(visible(cell.shown), 26, max_lines=7, placeholder=" ...")
-        text, size, family = "\n".join([beginning, *_by_share(cell)]), 7, "sans-serif"
+        kept = fill(visible(_kept(cell, cell.shown)), 26, max_lines=7, placeholder=" ...")
+        text, size, family = "\n".join([kept, *by_share(cell)]), 7, "sans-serif"
     else:
-        text, size, family = "\n".join([*strip.lines(cell, ROWS), *_by_share(cell)]), 6, "monospace"
+        text, size, family = "\n".join([*strip.lines(cell, ROWS), *by_share(cell)]), 6, "monospace"
     place: dict[str, Any] = {"va": "top", "transform": axes.transAxes, "in_layout": False}
     axes.text(0.04, 0.96, visible(text), fontsize=size, family=family, parse_math=False, **place)
 
 
-def _by_share(cell: Cell) -> list[str]:
-    """The columns of a row, or the words of a text, with the largest shares of the score, if they are known."""
-    words = [] if cell.words is None else cell.words.largest(WORDS)
+def _kept(cell: Cell, text: str) -> str:
+    """Of a text whose words have shares, what matters; else all of it, which is cut after some lines."""
+    marked = () if cell.words is None else around(cell.words.marked(text), IN_FIGURE)
+    return "".join(piece for piece, _ in marked) or text
+
+
+def by_share(cell: Cell) -> list[str]:
+    """Of a precedent the columns, or the words, with the largest shares of the score, if they are known."""
+    words = [] if cell.words is None or cell.agrees is None else cell.words.largest(WORDS)
     named = words if isinstance(cell.shown, str) else list(cell.columns.items())
     return ["by share", *(f" {clipped(name, NAME)} {share:+.3f}" for name, share in named)] if named else []
-
-
-def page(strips: Sequence[Strip], heading: str = "") -> str:
-    """The strips as an HTML fragment, one row per case, which wraps on a narrow screen; all is escaped.
-
-    Letters have the colour of the page around it, so that it is readable on light and on dark ground.
-    """
-    cells = ("".join(_cell(cell, strip) for cell in strip.cells) for strip in strips)
-    rows = "".join(f"<div style='{ROW}'>{each}</div>" for each in cells)
-    title = f"<p class='heading'>{escape(visible(heading))}</p>" if heading else ""
-    return f"<div class='precedents'>{title}{rows}</div>"
-
-
-def document(fragment: str, title: str) -> str:
-    """A page of its own around an HTML fragment: for light and dark, for screens, phones and paper."""
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(visible(title))}</title><style>{STYLES}</style></head>"
-        f"<body><main><h1>{escape(visible(title))}</h1>{fragment}</main></body></html>\n"
-    )
-
-
-def _cell(cell: Cell, strip: Strip) -> str:
-    """The instance, and below it what it is called: so pictures of one row are aligned."""
-    colour = {None: "currentColor", True: AGREES, False: DISAGREES}[cell.agrees]
-    mark = {None: "", True: "", False: " ✗"}[cell.agrees]
-    if isinstance(cell.shown, str):
-        other = strip.case.shown if cell.agrees is not None else None
-        body = f"<p style='margin:0 0 .4em'>{_text(cell, cell.shown, other)}</p>"
-    elif isinstance(cell.shown, Mapping):
-        text = visible("\n".join([*strip.lines(cell, most=12), *_by_share(cell)]))
-        body = f"<pre style='text-align:left;margin:0 0 .4em;white-space:pre-wrap'>{escape(text)}</pre>"
-    else:
-        body = (
-            f"<img alt='{escape(visible(cell.title))}' width='96' "
-            f"style='image-rendering:pixelated;height:auto' src='{as_png(cell.shown)}'>"
-        )
-    wide = "width:96px" if not isinstance(cell.shown, (str, Mapping)) else "flex:1 1 14em;max-width:24em"
-    style = f"border:2px solid {colour};padding:6px;margin:0;{wide}"
-    said = f"{escape(visible(cell.title))}{mark}"
-    return (
-        f"<figure style='{style}'>{body}<figcaption style='white-space:pre-line'>{said}</figcaption></figure>"
-    )
-
-
-def _text(cell: Cell, text: str, case: Shown | None) -> str:
-    """With words marked by their shares of the score, or else those that the case has too in bold."""
-    if cell.words is not None:
-        return as_html(cell.words.marked(text))
-    tags = {"": "{}", "shared": "<b>{}</b>", "unknown": "<mark>{}</mark>"}
-    return "".join(tags[kind].format(escape(visible(part))) for part, kind in parts(text, case))
 
 
 @dataclass
@@ -280,8 +225,13 @@ def _of_columns(cell: Cell, row: Mapping[str, Any]) -> Tile:
 
 def _of_text(cell: Cell, text: str, beside: Shown | None) -> Tile:
     """The beginning, to the end of a word, and the rest."""
-    head = text if len(text) <= LONG else text[: text.rfind(" ", 0, LONG) + 1] or text[:LONG]
+    head = first_words(text)
     return Tile(cell.title, cell.agrees, text=parts(head, beside), rest=parts(text[len(head) :], beside))
+
+
+def first_words(text: str) -> str:
+    """As much of a text as a page shows at once, to the end of a word."""
+    return text if len(text) <= LONG else text[: text.rfind(" ", 0, LONG) + 1] or text[:LONG]
 
 
 def _of_row(cell: Cell, row: Mapping[str, Any], beside: Shown | None, spread: Mapping[str, float]) -> Tile:

@@ -9,10 +9,11 @@ import numpy as np
 
 from precedents.seen import clipped, visible
 from precedents.views.drawing import new_figure
+from precedents.views.fragments import text_of
 from precedents.views.gallery import AGREES, DISAGREES
 from precedents.views.instance import Cell, as_png, is_picture
 from precedents.views.instance import lines as row_lines
-from precedents.views.marks import WordShares, as_html
+from precedents.views.marks import WordShares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NAME = 26  # letters of a layer, a word or a column beside its bar
 BARS = 12  # layers that are drawn; the others are one bar
 SIDE = 160  # pixels of a picture on a page
+WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere"  # style of what may be wide
 Both: TypeAlias = tuple[WordShares, WordShares] | None
 PixelArray: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -157,8 +159,9 @@ def share_page(
     """An HTML fragment; everything shown is escaped, and colours are readable on light and on dark ground."""
     sides = [_side(cell, i, maps, words) for i, cell in enumerate(cells)]
     tables = _table("layer", kept(bars)) + (_table("column", columns) if columns and words is None else "")
+    said = f"<p>{escape(visible(title))}, of which</p>" if title else ""
     return (
-        f"<div class='precedents-shares'><p>{escape(visible(title))}, of which</p>"
+        f"<div class='precedents-shares'>{said}"
         f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{''.join(sides)}</div>"
         f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{tables}</div></div>"
     )
@@ -167,11 +170,11 @@ def share_page(
 def _side(cell: Cell, place: int, maps: Sequence[HeatMap], words: Both) -> str:
     head = f"<div>{escape(visible(cell.title))}</div>"
     if isinstance(cell.shown, str):
-        body = escape(visible(cell.shown)) if words is None else as_html(words[place].marked(cell.shown))
-        return f"<div style='max-width:32em'>{head}<p>{body}</p></div>"
+        body = text_of(cell.shown, None if words is None else words[place])
+        return f"<div style='max-width:32em;overflow-wrap:anywhere'>{head}<div>{body}</div></div>"
     if isinstance(cell.shown, Mapping):
         body = escape(visible("\n".join(row_lines(cell.shown))))
-        return f"<div>{head}<pre style='text-align:left'>{body}</pre></div>"
+        return f"<div>{head}<pre style='text-align:left;{WRAPPED}'>{body}</pre></div>"
     drawn = [(each, (each.case, each.precedent)[place]) for each in maps]
     pictures = "".join(
         f"<figure style='margin:0'>{_image(_under(cell.shown, heat, each), cell, each)}"
@@ -198,4 +201,5 @@ def _table(name: str, values: Mapping[str, float]) -> str:
         for each, share in values.items()
     )
     heads = f"<th scope='col' style='text-align:left'>{name}</th><th scope='col'>share</th><td></td>"
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    head = f"<table style='{WRAPPED}'><thead><tr>{heads}</tr></thead>"
+    return f"{head}<tbody>{rows}</tbody></table>"

@@ -138,10 +138,17 @@ def strength(share: float, largest: float) -> float:
     return 0.0 if largest <= 0 or abs(share) < FAINT * largest else abs(share) / largest
 
 
-def as_html(marked: Marked) -> str:
-    """The pieces with their marks, escaped: green for what speaks for the precedent, red for against."""
+def as_html(marked: Marked, least: float = 0.0) -> str:
+    """The pieces with their marks, escaped: green for what speaks for the precedent, red for against.
+
+    What is weaker than `least`, from 0 to 1, has no mark.
+    """
     largest = max((abs(share) for _, share in marked), default=0.0)
-    return "".join(_piece(piece, share, strength(share, largest)) for piece, share in marked)
+    strong = [strength(share, largest) for _, share in marked]
+    return "".join(
+        _piece(piece, share, own if own >= least else 0.0)
+        for (piece, share), own in zip(marked, strong, strict=True)
+    )
 
 
 def _piece(piece: str, share: float, strong: float) -> str:

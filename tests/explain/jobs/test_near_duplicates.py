@@ -1,7 +1,17 @@
+from itertools import product
+
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import precedents as pr
+from precedents.explain.jobs._likeness import groups_of_letters
+from precedents.index.sketch import hashed
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +53,6 @@ def test_they_are_found_between_the_sets(pictures) -> None:
 
 
 def test_texts_are_the_same_whatever_their_case_and_blanks() -> None:
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
     texts = [
         "Where is the river?",
         "who wrote  this book",
@@ -92,3 +98,58 @@ def test_each_test_case_is_exactly_the_first_of_equal_instances_and_near_to_none
 def test_a_test_set_that_the_model_cannot_take_is_refused(wrong, pictures) -> None:
     with pytest.raises(pr.PrecedentsError):
         pictures[0].near_duplicates((wrong, torch.zeros(2, dtype=torch.long)))
+
+
+def pipeline_of(texts: list[str], labels: list[int]) -> pr.Explainer:
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels)
+    return pr.Explainer(model, (texts, labels))
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=30))
+def test_letters_are_counted_in_threes_one_after_the_other(text) -> None:
+    padded, expected = f" {text} ".ljust(3), np.zeros(512)
+    for i in range(len(padded) - 2):
+        first, second, third = map(ord, padded[i : i + 3])
+        place = np.array([first * 2**42 + second * 2**21 + third], dtype=np.uint64)
+        expected[int(hashed(place, 0)[0]) % 512] += 1
+    assert (groups_of_letters(text) == expected).all()
+
+
+def test_different_groups_of_letters_are_spread_over_the_buckets() -> None:
+    words = ["".join(letters) for letters in product("abcdefghij", repeat=3)]
+    found = groups_of_letters("".join(words))
+    assert (found > 0).mean() > 0.8
+    assert found.max() < 8 * found.mean()
+
+
+def test_long_texts_are_described_in_bulk() -> None:
+    draw = np.random.default_rng(0)
+    words = np.array(["".join(draw.choice(list("abcdefghijklmnop"), 6)) for _ in range(3000)])
+    texts = [" ".join(draw.choice(words, 3000)) for _ in range(20)]
+    texts += [texts[0].upper(), texts[1] + " more"]
+    found = pipeline_of(texts, [i % 2 for i in range(22)]).near_duplicates(least=0.99)
+    assert {(0, 20), (1, 21)} <= pairs(found, "train", True) | pairs(found, "train", False)
+
+
+def test_what_is_the_same_to_the_model_alone_is_said() -> None:
+    texts = ["", "a", "where is the river", "Where is THE river", "who wrote this book", "who wrote this book"]
+    found = pipeline_of(texts, [0, 0, 0, 1, 1, 1]).near_duplicates()
+    told = {(pair.index, pair.other): pair for pair in found.pairs}
+    assert [(told[each].exact, told[each].same) for each in [(0, 1), (2, 3), (4, 5)]] == [
+        (True, False),
+        (True, False),
+        (True, True),
+    ]
+    assert told[0, 1].likeness < 0.9
+    assert told[2, 3].likeness == told[4, 5].likeness == 1
+    assert "#0  0  the same to the model as  #1" in str(found)
+    assert "#4  1  the same as               #5" in str(found)
+    assert "a person sees something else: 2 of the exact ones" in str(found)
+
+
+def test_what_the_memory_has_no_room_for_is_refused_at_first() -> None:
+    x = torch.randn(6000, 600)
+    explainer = pr.Explainer(torch.nn.Linear(600, 2), (x, torch.arange(6000) % 2), "cos_x", memory="20 MB")
+    with pytest.raises(pr.BudgetError, match=r"Descriptions of 6000 instances needs .* memory="):
+        explainer.near_duplicates()

@@ -1,3 +1,6 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -125,3 +128,34 @@ def test_the_default_is_not_below_the_plain_loss(uniform, long) -> None:
             gains += [quality(found.doubt, wrong) - quality(found.loss, wrong) for quality in qualities]
     assert min(gains) >= -0.02  # a label or two
     assert np.mean(gains) >= (0.05 if long else 0)
+
+
+RECORDS = [json.loads(line) for line in Path("benchmarks/results/suspects.jsonl").read_text().splitlines()]
+PRECISION, AVERAGE = 0, 1  # of what a record has found
+
+
+def gains(name: str, quality: int, records=RECORDS) -> list[float]:
+    """By how much a ranking is above the loss, for each measured model."""
+    return [record["found"][name][quality] - record["found"]["loss"][quality] for record in records]
+
+
+@pytest.mark.parametrize("quality", [PRECISION, AVERAGE])
+def test_of_all_models_that_were_measured_none_is_far_below_the_loss(quality) -> None:
+    assert len(RECORDS) == 84
+    assert min(gains("suspects", quality)) >= -0.015
+    assert sum(gain < 0 for gain in gains("suspects", quality)) <= 2
+    for columns in (("world", "fit"), ("share", "kind")):
+        groups = {tuple(record[column] for column in columns) for record in RECORDS}
+        for group in groups:
+            own = [record for record in RECORDS if tuple(record[column] for column in columns) == group]
+            assert np.mean(gains("suspects", quality, own)) >= 0
+
+
+def test_the_page_says_what_the_neighbours_alone_are_worth() -> None:
+    page = Path("docs/jobs/suspects.md").read_text()
+    for name in ("neighbours", "suspects"):
+        mean = np.mean([record["found"][name][PRECISION] for record in RECORDS])
+        assert f"{mean:.3f}" in page
+    below = gains("neighbours", AVERAGE)
+    assert f"in {sum(gain < -0.015 for gain in below)} of 84" in " ".join(page.split())
+    assert f"at worst by {-min(below):.3f}" in page

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -61,6 +62,46 @@ def test_it_is_drawn_and_shown_in_notebooks(found) -> None:
     assert "<img" in html
     assert "<b>0" not in html
     HTMLParser().feed(html)
+
+
+def test_a_page_and_a_notebook_have_what_is_printed(found) -> None:
+    fragment, page = found._repr_html_(), found.to_html()
+    assert page.startswith("<!doctype html>")
+    assert "charset" in page
+    assert "<html" not in fragment
+    for row in found.printed()[:20]:
+        for text in filter(None, row):
+            assert escape(text) in fragment
+            assert escape(text) in page
+    assert page.count(escape(found.heading)) == 2  # the title and the first line
+    left = len(found.printed()) - 20
+    assert (f"... and {left} more" in page) == (left > 0)
+
+
+def test_a_page_says_how_many_are_not_drawn(digits) -> None:
+    many, few = digits.explainer().suspects(40), digits.explainer().suspects(12)
+    assert "The first 12 of 40 are drawn." in many.to_html()
+    assert "The first 12 of 40 are drawn." in many.plot()._suptitle.get_text()
+    assert len(many.strips()) == len(few.strips()) == 12
+    assert "are drawn" not in few.to_html()
+    reasons = few.strips()[0].case.title.replace("\n", " ")
+    assert all(text in reasons for text in few.printed()[0] if not text.startswith("given"))
+
+
+def test_files_are_written_where_they_are_asked_for(found, tmp_path) -> None:
+    assert found.to_html(tmp_path / "page.html") == (tmp_path / "page.html").read_text("utf-8")
+    assert found.to_csv(str(tmp_path / "rows.csv")) == (tmp_path / "rows.csv").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+)
+def test_no_text_begins_as_a_formula_does(start, digits) -> None:
+    names = [f"{start}1+{i}" for i in range(10)]
+    found = digits.explainer("dot_grad", classes=names).self_relevance()
+    cells = [cell for row in csv.reader(io.StringIO(found.to_csv())) for cell in row if "1+" in cell]
+    assert len(cells) == 600
+    assert all(cell.startswith("'" + start.replace("\r", "\n")) for cell in cells)
 
 
 def test_numbers_that_are_none_are_null_in_json(digits) -> None:

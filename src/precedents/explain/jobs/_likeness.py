@@ -10,8 +10,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from zlib import crc32
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, normalize
@@ -19,11 +20,8 @@ from torch.nn.functional import adaptive_avg_pool2d, normalize
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
 from precedents.data.inputs import Inputs, leaves
-from precedents.explain.jobs._neighbours import WIDEST, Units
 from precedents.explain.jobs._portrayal import Portrayal
-from precedents.gradients.rows import Rows
-from precedents.index.codes import unit
-from precedents.index.sketch import CountSketch
+from precedents.index.sketch import hashed
 from precedents.runtime.progress import tracked
 from precedents.runtime.sparse import SparseRows
 
@@ -33,36 +31,33 @@ WAVES = 8  # frequencies of a side that describe a picture
 LETTERS = 3  # that are taken together
 BUCKETS = 512  # numbers that describe a text
 READ = 512  # instances that are read at once, at most,
-NUMBERS = 2**22  # of which they have no more
+NUMBERS = 2**22  # of which they have no more,
+TEXTS = 64  # or texts, which may be long
+CODE = np.uint64(21)  # bits of a letter
 PLAIN = re.compile(r"[\W_]+")  # what is neither letter nor digit
-
-IndexPair = tuple[int, int]
 
 
 class Likeness(ABC):
     """How instances of one kind are described and compared."""
 
     rule: str  # what a near duplicate is, in words
+    together = READ  # instances that are read at once, at most
 
     @abstractmethod
-    def described(self, examples: Examples, batch: Batch) -> Tensor:
-        """Short descriptions [b, d] of some instances."""
+    def read(self, examples: Examples, batch: Batch) -> Any:
+        """What is compared of some instances: a tensor [b, ...], or a list."""
 
     @abstractmethod
-    def alike(self, one: tuple[Examples, Batch], other: tuple[Examples, Batch]) -> Tensor:
-        """How alike the instances of two batches are, one by one [b]: one if they are the same."""
+    def described(self, read: Any) -> Tensor:
+        """Short descriptions [b, d] of what was read."""
 
-    def units(self, examples: Examples, title: str) -> Units:
-        """The descriptions of all instances, of length one."""
-        size = at_once(examples)
-        width = self.described(examples, examples.take(range(1))).shape[1]
-        sketch = CountSketch(width, WIDEST)
-        found = torch.empty(len(examples), sketch.length)
-        for start in tracked(range(0, len(examples), size), title):
-            batch = examples.take(range(start, min(start + size, len(examples))))
-            part = Rows.of(self.described(examples, batch).float())
-            found[start : start + len(batch.labels)] = unit(sketch, part)
-        return Units(found)
+    @abstractmethod
+    def alike(self, one: Any, other: Any) -> Tensor:
+        """How alike instances that were read are, one by one [b]: one if they are the same."""
+
+    def at_once(self, examples: Examples) -> int:
+        """How many instances are read at once."""
+        return at_once(examples, self.together)
 
 
 @dataclass(frozen=True)
@@ -72,21 +67,8 @@ class PictureLikeness(Likeness):
     portrayal: Portrayal
     rule = f"the correlation of the pixels, at the best shift by up to 1/{MOVED} of a side"
 
-    def described(self, examples: Examples, batch: Batch) -> Tensor:
-        """The strengths of the long waves, without their places."""
-        waves = torch.fft.fft2(self._grey(examples, batch)).abs()
-        kept = [waves[:, :WAVES, :WAVES], waves[:, 1 - WAVES :, :WAVES]]
-        return torch.cat([part.flatten(1) for part in kept], dim=1)[:, 1:]  # the first is the mean brightness
-
-    def alike(self, one: tuple[Examples, Batch], other: tuple[Examples, Batch]) -> Tensor:
-        """The correlation of the pixels at the best shift."""
-        left, right = (self._grey(*each) for each in (one, other))
-        down, across = (range(-(side // MOVED), side // MOVED + 1) for side in left.shape[1:])
-        found = [_correlated(left, right, i, j) for i in down for j in across]
-        return torch.stack(found).amax(dim=0)
-
-    def _grey(self, examples: Examples, batch: Batch) -> Tensor:
-        """Pictures [b, h, w], no larger than they are compared at."""
+    def read(self, examples: Examples, batch: Batch) -> Tensor:
+        """Grey pictures [b, h, w], no larger than they are compared at."""
         pixels = batch.inputs
         if not isinstance(pixels, Tensor) or pixels.ndim < 3:
             pixels = torch.stack([torch.as_tensor(each) for each in self.portrayal.several(examples, batch)])
@@ -95,6 +77,18 @@ class PictureLikeness(Likeness):
         pixels = pixels.flatten(1, -3).mean(dim=1) if pixels.ndim > 3 else pixels
         height, width = (min(SIDE, side) for side in pixels.shape[1:])
         return pixels if pixels.shape[1:] == (height, width) else adaptive_avg_pool2d(pixels, (height, width))
+
+    def described(self, read: Tensor) -> Tensor:
+        """The strengths of the long waves, without their places."""
+        waves = torch.fft.fft2(read).abs()
+        kept = [waves[:, :WAVES, :WAVES], waves[:, 1 - WAVES :, :WAVES]]
+        return torch.cat([part.flatten(1) for part in kept], dim=1)[:, 1:]  # the first is the mean brightness
+
+    def alike(self, one: Tensor, other: Tensor) -> Tensor:
+        """The correlation of the pixels at the best shift."""
+        down, across = (range(-(side // MOVED), side // MOVED + 1) for side in one.shape[1:])
+        found = [_correlated(one, other, i, j) for i in down for j in across]
+        return torch.stack(found).amax(dim=0)
 
 
 def _correlated(left: Tensor, right: Tensor, down: int, across: int) -> Tensor:
@@ -112,25 +106,35 @@ class TextLikeness(Likeness):
 
     portrayal: Portrayal
     rule = f"the cosine of letters in groups of {LETTERS}, whatever their case, blanks and punctuation"
+    together = TEXTS
 
-    def described(self, examples: Examples, batch: Batch) -> Tensor:
-        """How often each group of three letters occurs, in buckets."""
-        found = torch.zeros(len(batch.labels), BUCKETS)
-        for row, text in enumerate(self._plain(examples, batch)):
-            padded = f" {text} "
-            for i in range(max(1, len(padded) - LETTERS + 1)):
-                found[row, crc32(padded[i : i + LETTERS].encode("utf-8", "replace")) % BUCKETS] += 1
-        return found
-
-    def alike(self, one: tuple[Examples, Batch], other: tuple[Examples, Batch]) -> Tensor:
-        """One for the same letters; else the cosine of the groups of letters."""
-        cosines = (normalize(self.described(*one), dim=1) * normalize(self.described(*other), dim=1)).sum(dim=1)
-        same = [a == b for a, b in zip(self._plain(*one), self._plain(*other), strict=True)]
-        return torch.where(torch.tensor(same), torch.ones_like(cosines), cosines.clamp(max=0.999))
-
-    def _plain(self, examples: Examples, batch: Batch) -> list[str]:
+    def read(self, examples: Examples, batch: Batch) -> list[str]:
+        """The letters and digits, in small letters."""
         shown = self.portrayal.several(examples, batch)
         return [PLAIN.sub(" ", str(text).casefold()).strip() for text in shown]
+
+    def described(self, read: Sequence[str]) -> Tensor:
+        """How often each group of three letters occurs, in buckets."""
+        return torch.from_numpy(np.stack([groups_of_letters(text) for text in read])).float()
+
+    def alike(self, one: Sequence[str], other: Sequence[str]) -> Tensor:
+        """One for the same letters; else the cosine of the groups of letters."""
+        left, right = (normalize(self.described(side).double(), dim=1) for side in (one, other))
+        cosines = (left * right).sum(dim=1).float()
+        same = torch.tensor([a == b for a, b in zip(one, other, strict=True)])
+        return torch.where(same, torch.ones_like(cosines), cosines.clamp(max=0.999))
+
+
+def groups_of_letters(text: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """How often each group of three letters occurs, in buckets by a hash.
+
+    >>> int(groups_of_letters("ana ana").sum())
+    7
+    """
+    padded = f" {text} ".ljust(LETTERS).encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(padded, dtype="<u4").astype(np.uint64)
+    groups = (codes[:-2] << CODE << CODE) | (codes[1:-1] << CODE) | codes[2:]
+    return np.bincount((hashed(groups, 0) % np.uint64(BUCKETS)).astype(np.int64), minlength=BUCKETS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +145,17 @@ class RowLikeness(Likeness):
     deviation: Tensor
     rule = "1 less the root mean square difference of the columns, in standard deviations"
 
-    def described(self, examples: Examples, batch: Batch) -> Tensor:  # noqa: ARG002
-        """The values in standard deviations, and a one."""
-        rows = (_flat(batch.inputs) - self.mean) / self.deviation
-        return torch.cat([rows, torch.ones(len(rows), 1, dtype=rows.dtype)], dim=1)
+    def read(self, examples: Examples, batch: Batch) -> Tensor:  # noqa: ARG002
+        """The values in standard deviations."""
+        return (_flat(batch.inputs) - self.mean) / self.deviation
 
-    def alike(self, one: tuple[Examples, Batch], other: tuple[Examples, Batch]) -> Tensor:
+    def described(self, read: Tensor) -> Tensor:
+        """The same, and a one."""
+        return torch.cat([read, torch.ones(len(read), 1, dtype=read.dtype)], dim=1).float()
+
+    def alike(self, one: Tensor, other: Tensor) -> Tensor:
         """How near the values are."""
-        apart = self.described(*one) - self.described(*other)
-        return 1 - (apart.square().sum(dim=1) / max(1, apart.shape[1] - 1)).sqrt().float()
+        return 1 - ((one - other).square().sum(dim=1) / max(1, one.shape[1])).sqrt().float()
 
 
 def _flat(inputs: Inputs) -> Tensor:
@@ -158,10 +164,10 @@ def _flat(inputs: Inputs) -> Tensor:
     return whole.double().cpu().flatten(1)
 
 
-def at_once(examples: Examples) -> int:
+def at_once(examples: Examples, most: int = READ) -> int:
     """How many instances are read at once."""
     numbers = sum(leaf.numel() for leaf in leaves(examples.first) if isinstance(leaf, Tensor))
-    return max(1, min(READ, NUMBERS // max(1, numbers)))
+    return max(1, min(most, NUMBERS // max(1, numbers)))
 
 
 def likeness_of(portrayal: Portrayal) -> Likeness:
@@ -174,22 +180,16 @@ def likeness_of(portrayal: Portrayal) -> Likeness:
         return PictureLikeness(portrayal)
     if isinstance(shown, str) or not numeric:
         return TextLikeness(portrayal)
+    return RowLikeness(*_columns(train))
+
+
+def _columns(train: Examples) -> tuple[Tensor, Tensor]:
+    """The means and the standard deviations of the columns; those of a constant column are one."""
     total = squares = torch.zeros(1, dtype=torch.double)
-    for batch in train.batches(at_once(train)):
-        rows = _flat(batch.inputs)
+    size = at_once(train)
+    for start in tracked(range(0, len(train), size), "columns"):
+        rows = _flat(train.take(range(start, min(start + size, len(train)))).inputs)
         total, squares = total + rows.sum(dim=0), squares + rows.square().sum(dim=0)
     mean = total / len(train)
     deviation = (squares / len(train) - mean.square()).clamp(min=0).sqrt()
-    return RowLikeness(mean, torch.where(deviation > 1e-9 * (1 + mean.abs()), deviation, 1.0))
-
-
-def compared(likeness: Likeness, sets: tuple[Examples, Examples], pairs: Sequence[IndexPair]) -> list[float]:
-    """How alike the instances of each pair are, a few pairs at a time."""
-    found: list[float] = []
-    size = at_once(sets[0])
-    for start in tracked(range(0, len(pairs), size), "pairs"):
-        some = pairs[start : start + size]
-        left, right = ([pair[side] for pair in some] for side in (0, 1))
-        one, other = (sets[0], sets[0].take(left)), (sets[1], sets[1].take(right))
-        found += likeness.alike(one, other).tolist()
-    return found
+    return mean, torch.where(deviation > 1e-9 * (1 + mean.abs()), deviation, 1.0)

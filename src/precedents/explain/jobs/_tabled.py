@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import told
-from precedents.views.gallery import Strip, figure, page
+from precedents.views.drawing import new_figure
+from precedents.views.fragments import listing, page
+from precedents.views.gallery import Strip, figure
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from matplotlib.figure import Figure
 
 SHOWN = 20  # rows that are printed
 DRAWN = 12  # rows that are drawn
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a text begins with that a spreadsheet would compute
 
 Row = dict[str, Any]
 
@@ -76,28 +80,52 @@ class Tabled(ABC):
             frame[name] = pd.Series([row.get(name) for row in rows], dtype=object)
         return frame
 
-    def to_csv(self) -> str:
-        """The rows as CSV; a text that a spreadsheet would take for a formula begins with an apostrophe."""
-        frame = self.to_frame()
-        return frame.map(_harmless).to_csv(index=False, lineterminator="\n")
+    def to_csv(self, file: "str | Path | None" = None) -> str:
+        """The rows as comma-separated values, which are also written to the `file`, if one is given.
+
+        A text that a spreadsheet would run as a formula has an apostrophe before it.
+        """
+        return as_csv(self.to_frame(), file)
 
     def plot(self) -> "Figure":
         """The instances in question side by side, as a matplotlib figure."""
-        strips = self.strips()
+        strips, heading = self.strips(), "\n".join([self.heading, *self._left_out])
         if strips:
-            return figure(strips, self.heading)
-        from matplotlib.figure import Figure
-
-        drawn = Figure(figsize=(6, 0.6))
-        drawn.suptitle(self.heading, fontsize=10)
+            return figure(strips, heading)
+        drawn = new_figure(figsize=(6, 0.6))
+        drawn.suptitle(heading, fontsize=10)
         return drawn
 
-    def to_html(self) -> str:
-        """The same as an HTML fragment, which notebooks show by themselves; everything in it is escaped."""
-        return page(self.strips(), "\n".join(map(told, [self.heading, *self.notes])))
+    def to_html(self, file: "str | Path | None" = None) -> str:
+        """A page by itself, to be passed on, which is also written to the `file`, if one is given.
+
+        It has what is printed, and the instances in question; for light and dark, for screens and phones.
+        """
+        return as_page(self._fragment([]), told(self.heading), file)
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        """What notebooks show: the same as a fragment."""
+        return self._fragment([self.heading])
+
+    def _fragment(self, heading: Sequence[str]) -> str:
+        rows = self.printed()
+        more = (
+            f"... and {len(rows) - SHOWN} more: all are in to_frame() and to_csv()" if len(rows) > SHOWN else ""
+        )
+        listed = listing(rows[:SHOWN], more) if rows else ""
+        said = "\n".join(map(told, [*heading, *self.notes, *self._left_out]))
+        return page(self.strips(), said, listed)
+
+    @property
+    def _left_out(self) -> list[str]:
+        """How many are not drawn, if some are not."""
+        most, every = self.drawn
+        return [f"The first {most} of {every} are drawn."] if every > most else []
+
+    @property
+    def drawn(self) -> tuple[int, int]:
+        """How many are drawn at most, and of how many."""
+        return DRAWN, len(self)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -117,7 +145,3 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def _finite(row: Row) -> Row:
     """With nothing that JSON has no word for."""
     return {name: None if isinstance(v, float) and not isfinite(v) else v for name, v in row.items()}
-
-
-def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

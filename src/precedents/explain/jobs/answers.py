@@ -111,6 +111,11 @@ class Answers(Tabled):
             for row, value in zip(rows, values, strict=True)
         ]
 
+    @property
+    def drawn(self) -> tuple[int, int]:
+        """Of the instances that were asked for."""
+        return DRAWN, len(self.indices)
+
     def strips(self) -> list[Strip]:
         """Each instance beside the first of its cases."""
         if all(len(self._rows(j)) == 0 for j in self.indices):

@@ -166,9 +166,14 @@ class ExplainerComparison(Tabled):
         """What a person sees a first precedent called."""
         return f"#{row[name]}" if self._ids is None else shown_id(row[f"{name}_id"])
 
+    @property
+    def drawn(self) -> tuple[int, int]:
+        """Half as many as elsewhere, as each is drawn twice."""
+        return DRAWN // 2, len(self)
+
     def strips(self) -> list[Strip]:
         """The cases that changed most, once for each explainer."""
-        return [view.strip(case) for case in self.order[: DRAWN // 2] for view in (self.one, self.other)]
+        return [view.strip(case) for case in self.order[: self.drawn[0]] for view in (self.one, self.other)]
 
 
 def _both(what: str, one: Any, other: Any) -> str:
@@ -229,9 +234,16 @@ def _same_set(one: "Explainer", other: "Explainer") -> None:
     if a.ids is not None and b.ids is not None and list(a.ids) != list(b.ids):
         place = next(i for i, (x, y) in enumerate(zip(a.ids, b.ids, strict=True)) if x != y)
         raise InputError(f"The ids of the two training sets differ, the first at {place}. {advice}")
+    if _read_from(a) is _read_from(b):
+        return
     own, others = a.marks(), b.marks()
     if own != others and sorted(own) == sorted(others):
         place = next(i for i, (x, y) in enumerate(zip(own, others, strict=True)) if x != y)
         raise InputError(
             f"The two training sets have the same instances in another order, the first at {place}. {advice}"
         )
+
+
+def _read_from(train: Examples) -> Any:
+    """What the instances are read from; of the same, nothing need be compared."""
+    return getattr(train.source, "dataset", train.source)

@@ -95,6 +95,11 @@ class Contrast(Tabled):
             for side in [0 if row["side"] == self.portrayal.plain(self.sides[0]) else 1]
         ]
 
+    @property
+    def drawn(self) -> tuple[int, int]:
+        """All of them."""
+        return len(self), len(self)
+
     def strips(self) -> list[Strip]:
         """A row for each side."""
         asked = self.portrayal.of(self.case, 0)

@@ -5,8 +5,9 @@ of their classes do not have.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from torch import Tensor
@@ -15,15 +16,20 @@ from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.explain.jobs._portrayal import Portrayal
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
+from precedents.runtime.budget import FLOAT64
 from precedents.runtime.wording import a_type
 from precedents.seen import clipped
 from precedents.views.gallery import Strip
-from precedents.views.instance import Cell
+from precedents.views.instance import Cell, Shown
 from precedents.views.standing_out import StandingOut, standing_out
 
 BY = ("prediction", "truth", "error")
 BESIDE = 5  # precedents that are drawn
 MOST = 200  # instances, evenly apart, that precedents are compared with
+KEPT = 2**14  # instances that are kept for other groups, at most,
+PART = 16  # and of the budget
+
+SeenOf = Callable[[int], Shown]
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,25 +201,29 @@ def grouped(names: Sequence[str | None], top: Mapping[int, Sequence[int]], portr
         if name is not None:
             places.setdefault(name, []).append(case)
     order = sorted(places, key=lambda name: (-len(places[name]), name))
-    return [_group(name, places[name], top, portrayal) for name in order]
+    model, labels = portrayal.subject.classifier, portrayal.subject.train.labels
+    kept = model.budget.bytes // (PART * max(FLOAT64, 2 * model.input_bytes))
+    seen = lru_cache(max(1, min(kept, KEPT)))(portrayal.seen)  # an instance may be compared with in many groups
+    return [_group(name, places[name], top, labels, seen) for name in order]
 
 
-def _group(name: str, cases: Sequence[int], top: Mapping[int, Sequence[int]], portrayal: Portrayal) -> Group:
-    labels = portrayal.subject.train.labels
+def _group(
+    name: str, cases: Sequence[int], top: Mapping[int, Sequence[int]], labels: Tensor, seen: SeenOf
+) -> Group:
     found = Counter(i for case in cases for i in top[case])
     counts = dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
     classes = Counter[int]()
     for i, count in counts.items():
         classes[int(labels[i])] += count
     ordered = dict(sorted(classes.items(), key=lambda item: (-item[1], item[0])))
-    return Group(name, cases, counts, ordered, _shared(list(counts), ordered, portrayal))
+    return Group(name, cases, counts, ordered, _shared(list(counts), ordered, labels, seen))
 
 
-def _shared(precedents: Sequence[int], classes: Mapping[int, int], portrayal: Portrayal) -> StandingOut:
+def _shared(precedents: Sequence[int], classes: Mapping[int, int], labels: Tensor, seen: SeenOf) -> StandingOut:
     """What the precedents have beside other training instances of the same classes."""
     own = set(precedents)
-    others = [i for i, label in enumerate(portrayal.subject.train.labels.tolist()) if label in classes]
+    others = [i for i, label in enumerate(labels.tolist()) if label in classes]
     others = [i for i in others if i not in own]
     some = [listed[:: -(-len(listed) // MOST)] if listed else [] for listed in (precedents, others)]
-    first, second = ([portrayal.seen(i) for i in listed] for listed in some)
+    first, second = ([seen(i) for i in listed] for listed in some)
     return standing_out(first, second) if first and second else StandingOut("none")

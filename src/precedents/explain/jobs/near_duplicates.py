@@ -4,8 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+import torch
+
 from precedents.data.examples import Examples
-from precedents.explain.jobs._likeness import IndexPair, Likeness, compared, likeness_of
+from precedents.explain.jobs._described import PART, Described, compared, look_alike
+from precedents.explain.jobs._likeness import likeness_of
 from precedents.explain.jobs._neighbours import Units, nearest
 from precedents.explain.jobs._portrayal import Portrayal, tag
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
@@ -27,9 +30,15 @@ class Duplicate:
     index: int  # of a training instance
     other: int  # the place of the other
     where: str  # the set of the other: train or test
-    exact: bool  # whether the model is fed the same
+    exact: bool  # whether the model is fed the same,
+    same: bool  # and a person sees the same, too
     likeness: float
     conflict: bool  # whether their labels differ
+
+    @property
+    def relation(self) -> str:
+        """What one is to the other, in words."""
+        return "the same as" if self.same else "the same to the model as" if self.exact else "nearly"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +70,7 @@ class NearDuplicates(Tabled):
         "other_id",
         "other_label",
         "exact",
+        "same",
         "likeness",
         "conflict",
     )
@@ -81,8 +91,10 @@ class NearDuplicates(Tabled):
 
     @property
     def notes(self) -> Sequence[str]:
-        """The rule."""
-        return [f"Near: {self.rule}, is at least {self.least:g}."]
+        """The rule, and what is exact to the model alone."""
+        unlike = sum(pair.exact and not pair.same for pair in self.pairs)
+        told = [f"The model is fed the same, and a person sees something else: {unlike} of the exact ones."]
+        return [f"Near: {self.rule}, is at least {self.least:g}.", *(told if unlike else [])]
 
     def _set(self, where: str) -> Examples:
         if where == "train" or self.test is None:
@@ -103,6 +115,7 @@ class NearDuplicates(Tabled):
             "other_id": None if others.ids is None else others.ids[pair.other],
             "other_label": self.portrayal.plain(int(others.labels[pair.other])),
             "exact": pair.exact,
+            "same": pair.same,
             "likeness": pair.likeness,
             "conflict": pair.conflict,
         }
@@ -113,7 +126,7 @@ class NearDuplicates(Tabled):
             (
                 self.portrayal.tag(pair.index),
                 str(row["label"]),
-                "the same as" if pair.exact else "nearly",
+                pair.relation,
                 ("test " if pair.where == "test" else "") + tag(self._set(pair.where), pair.other),
                 str(row["other_label"]),
                 "exact" if pair.exact else f"{pair.likeness:.3f}",
@@ -145,71 +158,64 @@ class NearDuplicates(Tabled):
 def near_duplicates(portrayal: Portrayal, test: Examples | None, least: float | None) -> NearDuplicates:
     """Within a subject's training set, and between it and a test set if one is given."""
     train, likeness = portrayal.subject.train, likeness_of(portrayal)
+    room = portrayal.subject.classifier.budget.bytes // PART
     asked = None if least is None else share(least, "least")
-    own = likeness.units(train, "training set")
-    least = _least(likeness, train, own) if asked is None else asked
-    pairs = list(_found(likeness, train, train, (own, own), least))
+    own = Described.of(train, likeness, portrayal, "training set")
+    least = _least(own, room) if asked is None else asked
+    pairs = list(_found(own, own, least, room))
     if test is not None:
-        pairs += _found(likeness, train, test, (own, likeness.units(test, "test set")), least)
+        pairs += _found(own, Described.of(test, likeness, portrayal, "test set"), least, room)
     pairs.sort(key=lambda pair: (not pair.exact, pair.where != "train", -pair.likeness, pair.index, pair.other))
     return NearDuplicates(pairs, likeness.rule, least, test, portrayal)
 
 
-def _least(likeness: Likeness, train: Examples, own: Units) -> float:
+def _least(own: Described, room: int) -> float:
     """How alike near duplicates are: much more than an instance and its nearest are, as a rule."""
-    places = list(range(0, len(train), -(-len(train) // SAMPLE)))
-    top = nearest(Units(own.rows[places]), own, 2, "pairs", same=False)
-    pairs = [
-        (i, next(int(j) for j in row if int(j) != i or len(train) == 1))
-        for i, row in zip(places, top.indices.tolist(), strict=True)
-        if any(int(j) != i for j in row)
-    ]
-    found = sorted(compared(likeness, (train, train), pairs)) or [LOWEST]
+    n = len(own.units)
+    places = torch.arange(0, n, -(-n // SAMPLE))
+    top = nearest(Units(own.units.rows[places]), own.units, 2, "pairs", same=False, room=room).indices
+    if n == 1:
+        return LOWEST
+    other = torch.where(top[:, 0] == places, top[:, 1], top[:, 0])
+    found = compared(own, own, torch.stack([places, other], dim=1))
     return round(min(HIGHEST, max(LOWEST, 1 - (1 - median(found)) / NEARER)), 3)
 
 
-def _found(
-    likeness: Likeness, train: Examples, others: Examples, described: tuple[Units, Units], least: float
-) -> Iterator[Duplicate]:
+def _found(own: Described, others: Described, least: float, room: int) -> Iterator[Duplicate]:
     """The pairs of training instances and others, each once."""
-    same, where = others is train, "train" if others is train else "test"
-    exact = _exact(train, others)
-    own, other = train.marks(), others.marks()
-    near = [(i, j) for i, j in _candidates(*described) if own[i] != other[j]]  # copies of copies are exact
-    values = compared(likeness, (train, others), near)
-    found = [(pair, True, 1.0) for pair in exact]
-    known = _families(exact) if same else {}
-    for pair, value in zip(near, values, strict=True):
-        if value >= least and (not same or known.get(pair[0], pair[0]) != known.get(pair[1], pair[1])):
-            found.append((pair, False, min(1.0, value)))
-    for (i, j), is_exact, value in found:
-        conflict = bool(train.labels[i] != others.labels[j])
-        yield Duplicate(i, j, where, is_exact, value, conflict)
+    same, where = others is own, "train" if others is own else "test"
+    exact = _exact(own, others)
+    alike = [look_alike(own, others, i, j) for i, j in exact]
+    unlike = [pair for pair, is_same in zip(exact, alike, strict=True) if not is_same]
+    near = [(i, j) for i, j in _candidates(own, others, room) if own.marks[i] != others.marks[j]]
+    values = iter(compared(own, others, torch.tensor([*unlike, *near], dtype=torch.long).reshape(-1, 2)))
+    found = [
+        (*pair, True, is_same, 1.0 if is_same else next(values))
+        for pair, is_same in zip(exact, alike, strict=True)
+    ]
+    known = {j: i for i, j in exact} if same else {}  # the first of its like: pairs of copies are known already
+    for (i, j), value in zip(near, values, strict=True):
+        if value >= least and (not same or known.get(i, i) != known.get(j, j)):
+            found.append((i, j, False, False, value))
+    for i, j, is_exact, is_same, value in found:
+        conflict = bool(own.examples.labels[i] != others.examples.labels[j])
+        yield Duplicate(i, j, where, is_exact, is_same, min(1.0, value), conflict)
 
 
-def _exact(train: Examples, others: Examples) -> dict[IndexPair, None]:
+def _exact(own: Described, others: Described) -> list[tuple[int, int]]:
     """Pairs that the model is fed the same: the first of equal instances with each later one."""
     first: dict[bytes, int] = {}
-    marks = train.marks()
-    for i, mark in enumerate(marks):
+    for i, mark in enumerate(own.marks):
         first.setdefault(mark, i)
-    if others is train:
-        return {(first[mark], i): None for i, mark in enumerate(marks) if first[mark] != i}
-    return {(first[mark], j): None for j, mark in enumerate(others.marks()) if mark in first}
+    places = ((first.get(mark), j) for j, mark in enumerate(others.marks))
+    return [(i, j) for i, j in places if i is not None and not (others is own and i == j)]
 
 
-def _families(exact: dict[IndexPair, None]) -> dict[int, int]:
-    """For each copy the first of its like: pairs of copies are known already."""
-    return {j: i for i, j in exact}
-
-
-def _candidates(own: Units, others: Units) -> list[IndexPair]:
+def _candidates(own: Described, others: Described, room: int) -> list[tuple[int, int]]:
     """Pairs that are described alike, each once, the smaller index first within the training set."""
     same = others is own
-    top = nearest(others, own, CANDIDATES, "pairs", same)
-    kept = (top.scores >= DESCRIBED).nonzero().tolist()
-    found = dict[IndexPair, None]()
-    for j, place in kept:
-        i = int(top.indices[j, place])
-        found[(min(i, j), max(i, j)) if same else (i, j)] = None
-    return sorted(found)
+    top = nearest(others.units, own.units, CANDIDATES, "pairs", same, room)
+    j, place = (top.scores >= DESCRIBED).nonzero(as_tuple=True)
+    i = top.indices[j, place]
+    pairs = torch.stack([torch.minimum(i, j), torch.maximum(i, j)] if same else [i, j], dim=1)
+    return [(i, j) for i, j in pairs.unique(dim=0).tolist()]

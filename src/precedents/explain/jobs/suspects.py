@@ -12,25 +12,31 @@ was chosen, and how it compares with the loss alone, is measured: benchmarks/sus
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from textwrap import fill
 
 import torch
 from torch import Tensor
 
+from precedents.classifier.classifier import Classifier
+from precedents.data.batch import Batch
 from precedents.data.examples import Examples
 from precedents.explain.jobs._neighbours import nearest, own_features, units, votes
 from precedents.explain.jobs._portrayal import Portrayal
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
+from precedents.gradients.rows import Rows
+from precedents.metrics.features.all_hidden import all_hidden
 from precedents.metrics.ranking import TopK, descending
 from precedents.metrics.relevance import Relevance
-from precedents.metrics.vectors import Vectors
-from precedents.runtime.progress import tracked
+from precedents.metrics.vectors import Features, Vectors
 from precedents.views.gallery import Strip
 
 NEIGHBOURS = 25  # training instances that have a say in a label
 CAPPED = 10.0  # of losses: beyond it, one is as bad as another
 WEIGHT = 0.15  # of the loss beside the two probabilities
+PIECE = 4096  # losses that are made at once
+CAPTION = 22  # letters of a line below a picture
 BESIDE = 5  # neighbours that are drawn beside a suspect
 
 
@@ -128,28 +134,30 @@ class Suspects(Tabled):
 
     def printed(self) -> list[Sequence[str]]:
         """Instance, label, better label, and the reasons in words."""
-        k = self.evidence.neighbours.indices.shape[1]
         return [
-            (
-                self.portrayal.tag(row["index"]),
-                f"given {row['label']}",
-                "" if row["better"] is None else f"better {row['better']}",
-                f"loss {row['loss']:.2f}",
-                f"{row['neighbours_with_another_label']:.0%} of {k} neighbours have another label",
-                _accused(row["accused_by"]),
-            )
+            (self.portrayal.tag(row["index"]), f"given {row['label']}", *self._reasons(row))
             for row in self.rows()
         ]
+
+    def _reasons(self, row: Row) -> tuple[str, ...]:
+        """A better label, and what speaks against the one that is there; what there is nothing of is empty."""
+        k = self.evidence.neighbours.indices.shape[1]
+        return (
+            "" if row["better"] is None else f"better {row['better']}",
+            f"loss {row['loss']:.2f}",
+            f"{row['neighbours_with_another_label']:.0%} of {k} neighbours have another label",
+            _accused(row["accused_by"]),
+        )
 
     def strips(self) -> list[Strip]:
         """Each suspect beside its nearest neighbours, those with another label marked."""
         return [self._strip(i) for i in self.indices[:DRAWN]]
 
     def _strip(self, i: int) -> Strip:
-        labels, better = self.evidence.labels, self._better(i)
+        labels, row = self.evidence.labels, self._row(0, i)
         beside = [int(j) for j in self.evidence.neighbours.indices[i, :BESIDE]]
         return Strip(
-            self.portrayal.cell(i, "" if better is None else f"better {better}?"),
+            self.portrayal.cell(i, "\n".join(fill(reason, CAPTION) for reason in self._reasons(row) if reason)),
             [self.portrayal.cell(j, "", bool(labels[j] == labels[i])) for j in beside],
         )
 
@@ -161,23 +169,43 @@ def _accused(cases: Sequence[int] | None) -> str:
 
 
 def evidence(relevance: Relevance, squares: Tensor, accusers: Sequence[Sequence[int]] = ()) -> Evidence:
-    """What speaks against each label: a pass for the model's answers, one for the neighbours' vectors.
+    """What speaks against each label, in one pass for the model's answers and for the neighbours' vectors.
 
     `squares` are the squared lengths under the metric, of a pass that was made already.
     """
     workspace = relevance.workspace
     train, model = workspace.train, workspace.classifier
-    logits = torch.empty(len(train), model.classes, dtype=torch.double)
-    losses = torch.empty(len(train), dtype=torch.double)
-    for start in tracked(range(0, len(train), model.at_once), "losses"):
-        batch = train.take(range(start, min(start + model.at_once, len(train))))
-        place = slice(start, start + len(batch.labels))
-        logits[place] = model.finite_logits(batch)
-        losses[place] = model.loss(logits[place], batch.labels).double()
-    own = units(Vectors.of(workspace, own_features(workspace)))
+    answers = Answering(own_features(workspace), torch.empty(len(train), model.classes, dtype=torch.double))
+    own = units(replace(Vectors.of(workspace, answers.features), features=answers))
     found = nearest(own, own, NEIGHBOURS, "neighbours", same=True, room=model.budget.bytes // 16)
-    shares = votes(found, train.labels, model.classes)
+    shares, logits = votes(found, train.labels, model.classes), answers.logits
+    pairs = zip(logits.split(PIECE), train.labels.split(PIECE), strict=True)
+    losses = torch.cat([model.loss(*pair).double() for pair in pairs])
     return Evidence(train.labels, logits.softmax(dim=1), losses, squares, shares, found, accusers)
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """Features that note what the model answers, in the same pass."""
+
+    features: Features  # all hidden layers, or the inputs
+    logits: Tensor  # [n, c], float64
+
+    @property
+    def __name__(self) -> str:
+        """What progress is called."""
+        return "answers and layers"
+
+    def __call__(self, model: Classifier, batch: Batch) -> Tensor | Rows:
+        """The vectors of some training instances, whose logits are noted."""
+        if self.features is all_hidden:
+            layers, logits = model.hidden_and_logits(batch.inputs)
+            self.logits[list(batch.indices)] = model.checked_logits(logits, batch.indices)
+            return torch.cat(layers, dim=1).double()
+        for start in range(0, len(batch.labels), model.at_once):
+            few = batch.between(start, start + model.at_once)
+            self.logits[list(few.indices)] = model.finite_logits(few)
+        return self.features(model, batch)
 
 
 def most_suspicious(found: Evidence, k: int) -> list[int]:
