@@ -354,17 +354,6 @@ def test_who_does_not_read_is_given_up(client, explorer, monkeypatch) -> None:
         assert len(received(made)) < 60 * 30_000
 
 
-def test_connections_are_bounded_and_come_back(client) -> None:
-    place = "127.0.0.1", client.port
-    held = [socket.create_connection(place, timeout=60) for _ in range(limits.CONNECTIONS + 20)]
-    try:
-        assert parsed(received(held[-1]))[0] == 503
-    finally:
-        for each in held:
-            each.close()
-    until(lambda: client.ask("/api/v1/run")[0] == 200)
-
-
 def bomb(side: int) -> bytes:
     """A small PNG of many pixels."""
 

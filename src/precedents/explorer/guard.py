@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from precedents.errors import InputError, NotApplicable, PrecedentsError
-from precedents.explorer.safety import Door, Headers, Knock, Refusal
+from precedents.explorer.safety import ADMITTED, Door, Headers, Knock, Refusal
 from precedents.seen import told
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
@@ -49,7 +49,9 @@ class Gate:
 
         try:
             asked = Knock.of(scope)
-            if self.door.checked(asked):
+            entering = self.door.checked(asked)
+            scope[ADMITTED] = True
+            if entering:
                 await self._entered(asked, secured)
             else:
                 await self.pages(scope, receive, secured)
