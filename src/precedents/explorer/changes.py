@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 
 from precedents.explorer import limits
 from precedents.explorer.findings import audited
+from precedents.explorer.jobs import BUSY, WAITING
 from precedents.explorer.questions import tried
 from precedents.explorer.readers import picture_case, row_case, text_case
 from precedents.explorer.safety import Refusal
@@ -103,11 +104,21 @@ async def attempt(world: World, request: Request) -> Any:
     """Asks about a case of one's own: a text, the values of a row, or a picture."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in PICTURES:
-        content = await limits.body(request, limits.PICTURE)
-        job = tried(world, await to_thread.run_sync(partial(picture_case, world, content)), None)
+        job = await _drawn(world, request)
     else:
         job = await _typed(world, await given(request, limits.TEXT))
     return job.told() | {"try": job.key[1]}  # type: ignore[index]
+
+
+async def _drawn(world: World, request: Request) -> Any:
+    """A picture, as few as there are places to wait: one after the other is read, and unpacked."""
+    turn: CapacityLimiter = world.found.setdefault("turn of a picture", CapacityLimiter(1))
+    if world.jobs.full or turn.statistics().tasks_waiting >= WAITING:
+        raise Refusal(429, BUSY)
+    async with turn:
+        content = await limits.body(request, limits.PICTURE)
+        case = await to_thread.run_sync(partial(picture_case, world, content))
+    return tried(world, case, None)
 
 
 async def _typed(world: World, found: Mapping[str, Any]) -> Any:

@@ -94,7 +94,7 @@ class JobQueue:
             for job in (*self._waiting, *([self._running] if self._running else [])):
                 if job.key == key and not job.ending:
                     return job
-            if len(self._waiting) >= WAITING:
+            if self.full:
                 raise Refusal(429, BUSY)
             job = QueuedJob(next(self._numbers), key, title, work, lasting)
             self.every[job.number] = job
@@ -102,6 +102,11 @@ class JobQueue:
             self._forget()
             self._changed.notify_all()
             return job
+
+    @property
+    def full(self) -> bool:
+        """Whether no more can wait."""
+        return len(self._waiting) >= WAITING
 
     def cancel(self, job: QueuedJob) -> None:
         """Ends a job: at once if it waits, else at its next step."""

@@ -17,6 +17,7 @@ from precedents.views.render import Images, Tables, Texts
 from precedents.zoo.text import encoded
 
 FORMATS = ("PNG", "JPEG", "WEBP")
+ORIENTATION, SIDEWAYS = 0x112, 5  # of Exif, and from where on width and height change places
 
 
 def text_case(world: World, text: str) -> Any:
@@ -157,13 +158,34 @@ def _decoded(content: bytes, size: tuple[int, int], mode: str) -> Tensor:
                     raise InputError(
                         f"The picture has {image.width} x {image.height} pixels; 20 megapixels are the most."
                     )
-                flat = Image.new("RGB", image.size, "white")
-                rgba = image.convert("RGBA")
-                flat.paste(rgba, mask=rgba.getchannel("A"))
-                small = flat.convert(mode).resize(size, Image.Resampling.BILINEAR)
+                array = np.array(_small(image, size).convert(mode))
     except InputError:
         raise
     except Exception as error:
         raise InputError("This is no picture that can be read. Send a PNG, JPEG or WebP file.") from error
-    array = torch.from_numpy(np.array(small))
-    return array[..., None] if array.ndim == 2 else array
+    pixels = torch.from_numpy(array)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _small(image: Any, size: tuple[int, int]) -> Any:
+    """A picture of this size, upright, on white. Made small first, so that nothing else is as large as the file."""
+    import numpy as np
+    from PIL import Image, ImageOps
+
+    turned = image.getexif().get(ORIENTATION, 1) >= SIDEWAYS
+    size = (size[1], size[0]) if turned else size
+    image.draft(image.mode, tuple(4 * side for side in size))  # a JPEG can be unpacked smaller than it is
+    exif = image.info.get("exif")
+    if image.mode.startswith("I"):  # 16 bits
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    seen_through = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
+    if seen_through or image.mode not in ("L", "RGB"):
+        image = image.convert("RGBA" if seen_through else "RGB")
+    small = image.resize(size, Image.Resampling.BILINEAR)
+    if seen_through:
+        white = Image.new("RGB", size, "white")
+        white.paste(small, mask=small.getchannel("A"))
+        small = white
+    if exif is not None:
+        small.info["exif"] = exif
+    return ImageOps.exif_transpose(small)
