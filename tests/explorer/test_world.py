@@ -12,7 +12,7 @@ import pytest
 import torch
 from starlette.requests import Request
 from torch import nn
-from waiting import until
+from waiting import Clock, until
 
 import precedents as pr
 from explorer.conftest import Client, filled, kept_files, picture_world, row_world, text_world
@@ -20,7 +20,7 @@ from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.explorer.answers import AllAnswers, order_of
 from precedents.explorer.app import Pages
-from precedents.explorer.jobs import JobQueue
+from precedents.explorer.jobs import LEASE, SOON, JobQueue
 from precedents.explorer.lists import LISTS, SURE
 from precedents.explorer.origin import Provenance
 from precedents.explorer.readers import picture_case, row_case, text_case
@@ -356,6 +356,76 @@ def _until_ended(job) -> None:
     while True:
         job.step(0, 1)
         time.sleep(0.005)
+
+
+def test_a_job_is_waited_for_as_long_as_a_page_asks_for_it(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("precedents.explorer.jobs.monotonic", clock)
+    queue = JobQueue()
+    job = queue.ask("a", "a", _until_ended)
+    until(lambda: job.state == "running")
+    clock.passes(1000)  # nobody has asked: whoever began it may come back
+    assert not job.abandoned
+    for _ in range(3):
+        job.asked()
+        clock.passes(LEASE - 1)
+        assert not job.abandoned
+    job.let_go()
+    clock.passes(SOON / 2)
+    job.asked()  # another page
+    clock.passes(SOON)
+    assert not job.abandoned
+    job.let_go()
+    clock.passes(SOON)
+    until(lambda: job.state == "cancelled")
+    queue.close()
+
+
+def test_jobs_that_nobody_waits_for_any_more_take_no_place(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("precedents.explorer.jobs.monotonic", clock)
+    queue = JobQueue()
+    held = queue.ask("held", "held", _until_ended)
+    until(lambda: held.state == "running")
+    waiting = [queue.ask(i, "work", _until_ended, lasting=i == 0) for i in range(8)]
+    for job in waiting:
+        job.asked()
+    clock.passes(LEASE)
+    queue.ask("one more", "work", _until_ended)
+    assert [job.state for job in waiting] == ["waiting", *["cancelled"] * 7]
+    queue.close()
+
+
+def test_every_job_can_be_cancelled_but_the_look_at_all_cases(client, explorer) -> None:
+    jobs = explorer.world.jobs
+    hold = jobs.ask("hold", "held", _until_ended)
+    lasting = jobs.ask("lasting", "lasting", _until_ended, lasting=True)
+    fill = jobs.ask("fill", "all cases", _until_ended, lasting=True)
+    assert client.ask(f"/api/v1/jobs/{fill.number}", "DELETE")[0] == 403
+    for job in (lasting, hold):
+        assert client.ask(f"/api/v1/jobs/{job.number}", "DELETE")[0] == 200
+        until(lambda: job.state == "cancelled")  # noqa: B023  at once
+    jobs.cancel(fill)
+    until(lambda: fill.state == "cancelled")
+    del jobs.every[fill.number]
+
+
+def test_a_single_question_says_how_far_it_is(explorer) -> None:
+    from precedents.explorer.questions import single
+    from precedents.runtime.progress import tracked
+
+    said = []
+
+    def work() -> int:
+        for _ in tracked(range(4), "a pass of the training set", patience=0):
+            said.append(next(reversed(explorer.world.jobs.every.values())).title)
+        return 3
+
+    found = single(explorer.world, "some", "labels", work)
+    job = explorer.world.jobs.every[found["job"]["job"]]
+    until(lambda: job.state == "done")
+    assert single(explorer.world, "some", "labels", work)["answer"] == 3
+    assert any(title.startswith("labels: a pass") for title in said)
 
 
 def test_a_job_that_fails_says_why_and_the_next_one_runs(capfd) -> None:

@@ -14,7 +14,7 @@ from starlette.routing import Route, Router
 
 from precedents.explorer import close_looks, looks
 from precedents.explorer.attempts import attempts
-from precedents.explorer.changes import CHANGES
+from precedents.explorer.changes import CHANGES, job_of
 from precedents.explorer.findings import audit, suspects
 from precedents.explorer.guard import AsgiScope, Gate, Receive, Send
 from precedents.explorer.jobs import OVER, QueuedJob
@@ -172,18 +172,13 @@ class Pages:
         content = await self._threaded(audited.to_html)
         return Response(content, 200, NO_STORE | _file("report.html"), HTML)
 
-    def _of(self, request: Request) -> QueuedJob:
-        text = request.path_params["number"]
-        job = self.world.jobs.every.get(int(text)) if text.isdecimal() and len(text) < 12 else None
-        if job is None:
-            raise Refusal(404, "There is no such job, or it ended long ago.")
-        return job
-
     async def _job(self, request: Request) -> Response:
-        return Response(as_json(self._of(request).told()), 200, NO_STORE, JSON)
+        job = job_of(self.world, request)
+        job.asked()
+        return Response(as_json(job.told()), 200, NO_STORE, JSON)
 
     async def _events(self, request: Request) -> Response:
-        stream = self._told(self._of(request))
+        stream = self._told(job_of(self.world, request))
         return StreamingResponse(stream, 200, NO_STORE, "text/event-stream")
 
     async def _told(self, job: QueuedJob) -> AsyncIterator[bytes]:

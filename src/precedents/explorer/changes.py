@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from precedents.explorer import limits
 from precedents.explorer.findings import audited
-from precedents.explorer.jobs import BUSY, WAITING
+from precedents.explorer.jobs import BUSY, FILL, WAITING, QueuedJob
 from precedents.explorer.questions import tried
 from precedents.explorer.readers import picture_case, row_case, text_case
 from precedents.explorer.safety import Refusal
@@ -161,15 +161,28 @@ async def answers(world: World, request: Request) -> Any:
     ).told()
 
 
-async def cancel(world: World, request: Request) -> Any:
-    """Ends a job, unless it is one of the explorer's own."""
+def job_of(world: World, request: Request) -> QueuedJob:
+    """The job that an address names."""
     text = request.path_params["number"]
     job = world.jobs.every.get(int(text)) if text.isdecimal() and len(text) < 12 else None
     if job is None:
         raise Refusal(404, "There is no such job, or it ended long ago.")
-    if job.lasting:
-        raise Refusal(403, "This job is the explorer's own.")
+    return job
+
+
+async def cancel(world: World, request: Request) -> Any:
+    """Ends a job, unless it is the look at all cases, without which pages have nothing to show."""
+    job = job_of(world, request)
+    if job.key == FILL:
+        raise Refusal(403, "This job is the explorer's own: end it by ending the explorer.")
     world.jobs.cancel(job)
+    return job.told()
+
+
+async def let_go(world: World, request: Request) -> Any:
+    """A page that waited for a job is left."""
+    job = job_of(world, request)
+    job.let_go()
     return job.told()
 
 
@@ -182,4 +195,5 @@ CHANGES: Mapping[tuple[str, str], Changing] = {
     ("POST", "/audit"): audit,
     ("POST", "/answers"): answers,
     ("DELETE", "/jobs/{number}"): cancel,
+    ("POST", "/jobs/{number}/left"): let_go,
 }

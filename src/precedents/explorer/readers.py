@@ -168,7 +168,7 @@ def _decoded(content: bytes, size: tuple[int, int], mode: str) -> Tensor:
 
 
 def _small(image: Any, size: tuple[int, int]) -> Any:
-    """A picture of this size, upright, on white. Made small first, so that nothing else is as large as the file."""
+    """A picture of this size, upright, on white; made small first, so that little is as large as the file."""
     import numpy as np
     from PIL import Image, ImageOps
 
