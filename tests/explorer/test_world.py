@@ -417,8 +417,9 @@ def test_a_single_question_says_how_far_it_is(explorer) -> None:
     said = []
 
     def work() -> int:
-        for _ in tracked(range(4), "a pass of the training set", patience=0):
-            said.append(next(reversed(explorer.world.jobs.every.values())).title)
+        every = explorer.world.jobs.every
+        passes = tracked(range(4), "a pass of the training set", patience=0)
+        said.extend(next(reversed(every.values())).title for _ in passes)
         return 3
 
     found = single(explorer.world, "some", "labels", work)

@@ -107,7 +107,7 @@ async def attempt(world: World, request: Request) -> Any:
         job = await _drawn(world, request)
     else:
         job = await _typed(world, await given(request, limits.TEXT))
-    return job.told() | {"try": job.key[1]}  # type: ignore[index]
+    return job.told() | {"try": job.key[1]}
 
 
 async def _drawn(world: World, request: Request) -> Any:
