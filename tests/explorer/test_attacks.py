@@ -1,4 +1,4 @@
-"""Attacks by raw sockets: all are refused or harmless, and the server lives on."""
+"""Attacks by raw sockets: all are refused or harmless, and the server lives on; by browsers: test_sites.py."""
 
 import gc
 import json
@@ -422,7 +422,7 @@ def test_a_search_is_no_pattern_and_no_markup(client) -> None:
         assert "<script>alert" not in text
 
 
-def test_ten_thousand_requests_leave_it_alive_and_its_memory_bounded(client) -> None:
+def test_ten_thousand_requests_on_forty_connections_leave_it_alive_and_its_memory_bounded(client) -> None:
     head = (
         f"GET /api/v1/cases?size=2 HTTP/1.1\r\nHost: {client.host}\r\nCookie: {client.cookie}\r\n\r\n".encode()
     )

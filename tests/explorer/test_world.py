@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,8 +24,9 @@ from precedents.explorer.app import Pages
 from precedents.explorer.jobs import LEASE, SOON, JobQueue
 from precedents.explorer.lists import LISTS, SURE
 from precedents.explorer.origin import Provenance
-from precedents.explorer.readers import picture_case, row_case, text_case
+from precedents.explorer.readers import picture_case, row_case, row_values, text_case
 from precedents.explorer.rows import cited
+from precedents.explorer.running import Explorer
 from precedents.explorer.safety import Refusal
 from precedents.explorer.tags import Tag, Tags
 
@@ -498,6 +500,59 @@ def test_a_row_of_the_test_set_typed_again_is_the_same_case() -> None:
             text_case(world, "words")
     finally:
         explorer.stop()
+
+
+@pytest.mark.parametrize("value", ["1e39", "1e400", "inf", "nan", 10**400, -(10**400), "9" * 400])
+def test_a_number_that_the_model_cannot_hold_is_refused_in_words(columned, value) -> None:
+    status, _, text = Client(columned).ask(
+        "/api/v1/try", "POST", json.dumps({"row": {f"x{i}": value if i == 2 else 1 for i in range(5)}}).encode()
+    )
+    assert status == 400
+    assert text.startswith("x2 is ")
+    assert len(text) < 200
+
+
+@pytest.fixture(scope="module")
+def columned() -> Iterator[Explorer]:
+    """A table of five columns of float32."""
+    torch.manual_seed(0)
+    x, y = torch.randn(40, 5), torch.arange(40) % 3
+    model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+    explainer = pr.Explainer(model, (x, y), render=pr.tables([f"x{i}" for i in range(5)]))
+    explorer = filled(pr.explore(explainer, (x[:9] + 0.1, y[:9])))
+    yield explorer
+    explorer.stop()
+
+
+def test_whole_numbers_of_a_column_stay_whole_and_small() -> None:
+    example = {"a": 3, "b": 1.5}
+    assert row_values(example, {"a": "7", "b": "2"}) == {"a": 7, "b": 2.0}
+    for value in ("1e30", 10**30, str(2**63)):
+        with pytest.raises(InputError, match=r"a is .* Give a finite, smaller number"):
+            row_values(example, {"a": value, "b": 1})
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        '{"text": "goal \\ud800"}',
+        '{"set": "case", "place": 1, "tag": "drop", "note": "\\udc00x", "label": null}',
+    ],
+)
+def test_half_of_a_letter_is_refused(client, explorer, typed) -> None:
+    for target in ("try", "tags"):
+        status, _, text = client.ask(f"/api/v1/{target}", "POST", typed.encode())
+        assert (status, text[:24]) == (400, "There is half of a lette")
+    assert explorer.world.tags.every == []
+
+
+def test_half_of_a_letter_that_was_kept_by_an_earlier_version_is_written_out(client, explorer) -> None:
+    explorer.world.tags.add(Tag("case", 1, "drop", "a\ud800b"))
+    try:
+        for target in ("/tags", "/api/v1/tags", "/api/v1/tags.json", "/api/v1/tags.csv"):
+            assert client.ask(target)[0] == 200
+    finally:
+        explorer.world.tags.undo()
 
 
 # Copy as Python and as command

@@ -25,6 +25,7 @@ from precedents.explorer.rendering import PICTURES, TRIED, as_json, asset, page,
 from precedents.explorer.safety import Door, Refusal
 from precedents.explorer.trains import trains
 from precedents.explorer.world import World
+from precedents.runtime.sealed import encoded
 
 PAGES: Mapping[str, tuple[str, Callable[[World, Query], Look]]] = {  # by path: template and look
     "/cases": ("cases", looks.cases),
@@ -200,16 +201,12 @@ class Pages:
     async def _csv(self, _: Request) -> Response:
         tags = self.world.tags
         text = "" if tags is None else tags.to_csv()
-        return Response(
-            text, 200, NO_STORE | {"content-disposition": 'attachment; filename="tags.csv"'}, "text/csv"
-        )
+        return Response(encoded(text), 200, NO_STORE | _file("tags.csv"), "text/csv; charset=utf-8")
 
     async def _tags(self, _: Request) -> Response:
         tags = self.world.tags
         content = as_json({} if tags is None else tags.to_dict())
-        return Response(
-            content, 200, NO_STORE | {"content-disposition": 'attachment; filename="tags.json"'}, JSON
-        )
+        return Response(content, 200, NO_STORE | _file("tags.json"), JSON)
 
     async def _changed(self, change: Callable[[World, Request], Any], request: Request) -> Response:
         return Response(as_json(await change(self.world, request)), 200, NO_STORE, JSON)

@@ -1,5 +1,6 @@
 """Changes: what a request may change, each with a body of a known form: tags, cases of one's own, jobs."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -31,6 +32,9 @@ async def given(request: Request, most: int = limits.JSON) -> dict[str, Any]:
     content = await limits.body(request, most)
     try:
         found = loads(content)
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Refusal(400, "There is half of a letter in it, which nothing can be written with.") from None
     except (ValueError, RecursionError):
         raise Refusal(400, "This is no JSON.") from None
     if not isinstance(found, dict):
