@@ -51,18 +51,12 @@ def waited_for(client: Client, pages: list[str]) -> list[str]:
     return [page for page in pages if "data-waiting" in client.ask(f"/{page}")[2]]
 
 
-class Asking(Client):
-    def __init__(self, explorer: Explorer) -> None:
-        super().__init__(explorer)
-        self.explorer = explorer
-
-
 def test_cases_that_the_model_cannot_answer_are_told_on_all_pages() -> None:
     explainer, (x, y) = vectors()
     x[3] = torch.nan
     explorer = rested(pr.explore(explainer, (x, y)))
     try:
-        client = Asking(explorer)
+        client = Client(explorer)
         assert waited_for(client, PAGES) == []
         for page in PAGES:
             text = client.ask(f"/{page}")[2]
@@ -85,7 +79,7 @@ def test_one_metric_that_breaks_down_says_so_and_the_others_go_on(monkeypatch) -
     monkeypatch.setattr(Answerer, "ranked", broken)
     explorer = filled(pr.explore(*vectors(), metrics=["cos_last", "dot_grad"]))
     try:
-        client = Asking(explorer)
+        client = Client(explorer)
         assert {name for name, each in explorer.world.answers.items() if each.complete} == {
             "cos_grad",
             "dot_grad",
@@ -102,7 +96,7 @@ def test_one_metric_that_breaks_down_says_so_and_the_others_go_on(monkeypatch) -
 def test_a_single_metric_has_none_to_disagree_with() -> None:
     explorer = filled(pr.explore(*vectors()))
     try:
-        assert waited_for(Asking(explorer), ["cases?list=disagree"]) == []
+        assert waited_for(Client(explorer), ["cases?list=disagree"]) == []
     finally:
         explorer.stop()
 

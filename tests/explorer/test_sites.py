@@ -54,7 +54,8 @@ READING = {  # what a page of another site can tell of ours, as a text; nothing 
       it.src = u + 'cases'; document.body.append(it); })""",
     "object": """u => new Promise(done => {
       const it = document.createElement('object');
-      it.onload = () => done('loaded'); it.onerror = () => done(''); it.data = u + 'pictures/train/0.png'; document.body.append(it); })""",
+      it.onload = () => done('loaded'); it.onerror = () => done('');
+      it.data = u + 'pictures/train/0.png'; document.body.append(it); })""",
     "events": """u => new Promise(done => {
       const it = new EventSource(u + 'api/v1/jobs/1/events', {withCredentials: true});
       it.onmessage = event => done(event.data); it.onerror = () => { it.close(); done(''); }; })""",

@@ -16,7 +16,7 @@ from torch import nn
 from waiting import Clock, until
 
 import precedents as pr
-from explorer.conftest import Client, filled, kept_files, picture_world, row_world, text_world
+from explorer.conftest import Client, filled, kept_files, picture_world, row_world, text_world, trained
 from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.explorer.answers import AllAnswers, order_of
@@ -587,6 +587,45 @@ def test_the_python_of_a_page_runs(client, explorer, target, capsys) -> None:
     scope = {"model": world.subject.classifier, "train": world.subject.train, "test": world.test}
     exec(found["python"], scope)
     assert capsys.readouterr().out.strip()
+
+
+def test_suspects_are_by_the_metric_that_pages_begin_with() -> None:
+    explainer, (x, y) = picture_world()
+    few = {"metrics": ["cos_grad", "dot_x"], "criteria": ["identical_class"]}
+    audit = pr.audit(explainer.subject.classifier, explainer.subject.train, (x, y), **few)
+    explainer = pr.Explainer(explainer.subject.classifier, explainer.subject.train, "dot_x")
+    explorer = filled(pr.explore(explainer, (x, y), metrics=["cos_grad"], audit=audit))
+    try:
+        client, world = Client(explorer), explorer.world
+        assert (world.main, world.explainer.name) == ("cos_grad", "dot_x")
+        client.ask("/suspects")
+        filled(explorer)
+        found = json.loads(client.ask("/api/v1/suspects")[2])["suspects"]
+        truth = pr.Explainer(world.subject.classifier, world.subject.train, "cos_grad").suspects(60, world.test)
+        other = explainer.suspects(60, world.test)
+        accusers = [len(row["accused_by"]) for row in truth.rows()]
+        assert [each["accusers"] for each in found] == accusers
+        assert accusers != [len(row["accused_by"]) for row in other.rows()]
+    finally:
+        explorer.stop()
+
+
+def test_of_two_classes_of_one_name_the_better_label_is_the_right_one() -> None:
+    torch.manual_seed(0)
+    y = torch.arange(60) % 3
+    x = 2 * torch.randn(3, 5)[y] + torch.randn(60, 5)
+    model = trained(nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3)), x, y)
+    wrong = torch.where(torch.arange(60) < 6, (y + 1) % 3, y)
+    explorer = filled(pr.explore(pr.Explainer(model, (x, wrong), classes=["a", "a", "b"]), (x[:20], y[:20])))
+    try:
+        client = Client(explorer)
+        client.ask("/suspects")
+        filled(explorer)
+        found = json.loads(client.ask("/api/v1/suspects")[2])["suspects"]
+        better = {each["place"]: each["better"] for each in found}
+        assert {i: better[i] for i in range(6)} == {i: int(y[i]) for i in range(6)}
+    finally:
+        explorer.stop()
 
 
 @pytest.mark.parametrize("kind", ["texts", "rows"])

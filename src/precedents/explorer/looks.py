@@ -17,6 +17,7 @@ from precedents.explorer.world import World
 
 SIZE, MOST = 24, 100  # rows of a page
 BROKEN = 500  # the status from which on an error is not of what was asked for
+SAMPLE = 5  # instances of a list that code is about
 SQUARE = 20  # classes up to which a confusion matrix is drawn
 
 Look = dict[str, Any]
@@ -109,8 +110,19 @@ def cases(world: World, query: Query) -> Look:
         "cases": [instance(world, "case", i) | {"first": first(world, by, i)} for i in shown],
         "confusion": confusion(world),
         "asked": query.read,
-        "python": world.origin.python(world.main, f"print(explainer.explain(test.selected({shown[:5]}), k=5))"),
-        "command": world.origin.command("explain", *(w for i in shown[:5] for w in ("--case", str(i)))),
+        **_code(world, by, shown[:SAMPLE]),
+    }
+
+
+def _code(world: World, metric: str, places: Sequence[int]) -> Look:
+    """What explains the first cases of a list again."""
+    if not places:
+        return {"python": "", "command": ""}
+    line = f"print(explainer.explain(test.selected({list(places)}), k=5))"
+    words = [word for place in places for word in ("--case", str(place))]
+    return {
+        "python": world.origin.python(metric, line),
+        "command": world.origin.command("explain", *words, "-k", "5", metric=metric),
     }
 
 
@@ -215,7 +227,7 @@ def hubs(world: World, query: Query) -> Look:
         "half": next((i + 1 for i, share in enumerate(curve) if share >= 0.5), 0),
         "curve": _thinned(curve),
         "python": world.origin.python(name, "print(explainer.answers(None, test, k=1))"),
-        "command": world.origin.command("answers", "--metric", name, "-k", "1"),
+        "command": world.origin.command("answers", "-k", "1", metric=name),
     }
 
 

@@ -65,7 +65,7 @@ def page(world: World, name: str, look: Look, depth: int) -> bytes:
             base="../" * depth,
             page={"case": "cases", "trains": "train"}.get(name, name),
             job=None if filling is None else filling.told(),
-            restart=world.origin.command("explore"),
+            restart=world.origin.restart,
         )
     )
     return text.encode()

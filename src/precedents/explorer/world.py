@@ -5,6 +5,8 @@ older state is made again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -35,6 +37,7 @@ from precedents.views.comparison import spread_of
 from precedents.views.instance import Shown, shown
 
 SETS = ("case", "train")
+SUSPECTED = "suspects"  # with the metric, the key of what is known of labels that may be wrong
 LONGEST = 900.0  # seconds that answers by one metric may take without being asked for
 WORDS = 64 * 2**20  # letters of all texts that are kept to be searched
 CACHED, PART = 32 * 2**20, 16  # bytes of pages and of pictures that are kept, or this part of the memory budget
@@ -112,6 +115,15 @@ class World:
         """The metric that pages begin with: the audit's recommendation, if it is here; else the first."""
         best = None if self.audit is None else self.audit.recommendation.metric
         return best if best in self.engines else next(iter(self.engines))
+
+    def explainer_by(self, name: str) -> Explainer:
+        """The explainer of one of the metrics."""
+        if name == self.explainer.name:
+            return self.explainer
+        found = copy(self.explainer)
+        found.relevance, found.name, found.finding = self.engines[name].relevance, name, None
+        found._recall, found._reading = None, nullcontext
+        return found
 
     @property
     def kind(self) -> str:
