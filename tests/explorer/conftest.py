@@ -141,7 +141,7 @@ class Client:
     seconds = 60.0  # that an answer may take
 
     def __init__(self, explorer: Explorer) -> None:
-        self.port, self.door = explorer.door.port, explorer.door
+        self.explorer, self.port, self.door = explorer, explorer.door.port, explorer.door
         self.cookie = f"{self.door.cookie}={self.door.secret}"
         self.host = f"127.0.0.1:{self.port}"
 

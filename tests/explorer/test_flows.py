@@ -18,6 +18,7 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from waiting import until
 
 import precedents as pr
 from explorer.conftest import filled, picture_world, row_world, text_world
@@ -88,8 +89,12 @@ class Visit:
         self.page.goto(explorer.address)
 
     def go(self, path: str) -> Page:
-        self.page.goto(self.base + path)
+        self.go_to(path)
         return self.awaited()
+
+    def go_to(self, path: str) -> Page:
+        self.page.goto(self.base + path)
+        return self.page
 
     def awaited(self) -> Page:
         """When nothing on the page is waited for."""
@@ -771,6 +776,56 @@ def test_work_that_is_under_way_is_told_and_the_page_follows(browser) -> None:
 def _held(job) -> None:
     while not job.ending:
         job.step(32, 60)
+        time.sleep(0.02)
+
+
+def test_nine_tabs_follow_the_work_and_another_one_opens_meanwhile(browser) -> None:
+    explorer = filled(pr.explore(*picture_world(seed=3)))
+    try:
+        held = explorer.world.jobs.ask("fill", "precedents by cos_grad", _held, lasting=True)
+        explorer.world.changed()
+        visit = Visit(browser, explorer)
+        tabs = [visit.context.new_page() for _ in range(9)]
+        for i, tab in enumerate(tabs):
+            tab.goto(f"{visit.base}cases/{i}" + (f"?as={i % 4}" if i < 7 else ""))
+            expect(tab.locator("#progress")).to_contain_text("32 of 60")
+        expect(visit.go_to("hubs").locator("h1")).to_have_text("Hubs")
+        held.ending = True
+        for tab in tabs:
+            expect(tab.locator("#progress")).to_be_hidden()
+        visit.close()
+    finally:
+        explorer.stop()
+
+
+def test_a_page_that_is_left_is_not_waited_for_and_a_cancelled_job_is_told(browser, monkeypatch) -> None:
+    monkeypatch.setattr("precedents.explorer.jobs.SOON", 0.1)
+    explorer = filled(pr.explore(*picture_world(seed=3)))
+    try:
+        jobs = explorer.world.jobs
+        visit = Visit(browser, explorer)
+        hold = jobs.ask("hold", "held", _until_cancelled)
+        visit.go_to("cases/3?as=1").wait_for_selector("[data-awaits]")
+        (asked,) = [job for job in jobs.every.values() if job.title.startswith("case 3")]
+        until(lambda: asked.until is not None)
+        visit.go_to("suspects")
+        (suspects,) = [
+            job for job in jobs.every.values() if isinstance(job.key, tuple) and job.key[0] == "suspects"
+        ]
+        until(lambda: asked.abandoned)
+        visit.page.locator("[data-cancel]").click()
+        expect(visit.page.locator("[data-awaits]")).to_have_text("It was cancelled.")
+        jobs.cancel(hold)
+        until(lambda: asked.state == "cancelled")
+        assert suspects.state == "cancelled"
+        visit.close()
+    finally:
+        explorer.stop()
+
+
+def _until_cancelled(job) -> None:
+    while True:
+        job.step(0, 1)
         time.sleep(0.02)
 
 

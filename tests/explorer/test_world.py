@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,19 +13,20 @@ import pytest
 import torch
 from starlette.requests import Request
 from torch import nn
-from waiting import until
+from waiting import Clock, until
 
 import precedents as pr
-from explorer.conftest import Client, filled, kept_files, picture_world, row_world, text_world
+from explorer.conftest import Client, filled, kept_files, picture_world, row_world, text_world, trained
 from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.explorer.answers import AllAnswers, order_of
 from precedents.explorer.app import Pages
-from precedents.explorer.jobs import JobQueue
+from precedents.explorer.jobs import LEASE, SOON, JobQueue
 from precedents.explorer.lists import LISTS, SURE
 from precedents.explorer.origin import Provenance
-from precedents.explorer.readers import picture_case, row_case, text_case
+from precedents.explorer.readers import picture_case, row_case, row_values, text_case
 from precedents.explorer.rows import cited
+from precedents.explorer.running import Explorer
 from precedents.explorer.safety import Refusal
 from precedents.explorer.tags import Tag, Tags
 
@@ -358,6 +360,77 @@ def _until_ended(job) -> None:
         time.sleep(0.005)
 
 
+def test_a_job_is_waited_for_as_long_as_a_page_asks_for_it(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("precedents.explorer.jobs.monotonic", clock)
+    queue = JobQueue()
+    job = queue.ask("a", "a", _until_ended)
+    until(lambda: job.state == "running")
+    clock.passes(1000)  # nobody has asked: whoever began it may come back
+    assert not job.abandoned
+    for _ in range(3):
+        job.asked()
+        clock.passes(LEASE - 1)
+        assert not job.abandoned
+    job.let_go()
+    clock.passes(SOON / 2)
+    job.asked()  # another page
+    clock.passes(SOON)
+    assert not job.abandoned
+    job.let_go()
+    clock.passes(SOON)
+    until(lambda: job.state == "cancelled")
+    queue.close()
+
+
+def test_jobs_that_nobody_waits_for_any_more_take_no_place(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("precedents.explorer.jobs.monotonic", clock)
+    queue = JobQueue()
+    held = queue.ask("held", "held", _until_ended)
+    until(lambda: held.state == "running")
+    waiting = [queue.ask(i, "work", _until_ended, lasting=i == 0) for i in range(8)]
+    for job in waiting:
+        job.asked()
+    clock.passes(LEASE)
+    queue.ask("one more", "work", _until_ended)
+    assert [job.state for job in waiting] == ["waiting", *["cancelled"] * 7]
+    queue.close()
+
+
+def test_every_job_can_be_cancelled_but_the_look_at_all_cases(client, explorer) -> None:
+    jobs = explorer.world.jobs
+    hold = jobs.ask("hold", "held", _until_ended)
+    lasting = jobs.ask("lasting", "lasting", _until_ended, lasting=True)
+    fill = jobs.ask("fill", "all cases", _until_ended, lasting=True)
+    assert client.ask(f"/api/v1/jobs/{fill.number}", "DELETE")[0] == 403
+    for job in (lasting, hold):
+        assert client.ask(f"/api/v1/jobs/{job.number}", "DELETE")[0] == 200
+        until(lambda: job.state == "cancelled")  # noqa: B023  at once
+    jobs.cancel(fill)
+    until(lambda: fill.state == "cancelled")
+    del jobs.every[fill.number]
+
+
+def test_a_single_question_says_how_far_it_is(explorer) -> None:
+    from precedents.explorer.questions import single
+    from precedents.runtime.progress import tracked
+
+    said = []
+
+    def work() -> int:
+        every = explorer.world.jobs.every
+        passes = tracked(range(4), "a pass of the training set", patience=0)
+        said.extend(next(reversed(every.values())).title for _ in passes)
+        return 3
+
+    found = single(explorer.world, "some", "labels", work)
+    job = explorer.world.jobs.every[found["job"]["job"]]
+    until(lambda: job.state == "done")
+    assert single(explorer.world, "some", "labels", work)["answer"] == 3
+    assert any(title.startswith("labels: a pass") for title in said)
+
+
 def test_a_job_that_fails_says_why_and_the_next_one_runs(capfd) -> None:
     queue = JobQueue()
 
@@ -429,6 +502,59 @@ def test_a_row_of_the_test_set_typed_again_is_the_same_case() -> None:
         explorer.stop()
 
 
+@pytest.mark.parametrize("value", ["1e39", "1e400", "inf", "nan", 10**400, -(10**400), "9" * 400])
+def test_a_number_that_the_model_cannot_hold_is_refused_in_words(columned, value) -> None:
+    status, _, text = Client(columned).ask(
+        "/api/v1/try", "POST", json.dumps({"row": {f"x{i}": value if i == 2 else 1 for i in range(5)}}).encode()
+    )
+    assert status == 400
+    assert text.startswith("x2 is ")
+    assert len(text) < 200
+
+
+@pytest.fixture(scope="module")
+def columned() -> Iterator[Explorer]:
+    """A table of five columns of float32."""
+    torch.manual_seed(0)
+    x, y = torch.randn(40, 5), torch.arange(40) % 3
+    model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+    explainer = pr.Explainer(model, (x, y), render=pr.tables([f"x{i}" for i in range(5)]))
+    explorer = filled(pr.explore(explainer, (x[:9] + 0.1, y[:9])))
+    yield explorer
+    explorer.stop()
+
+
+def test_whole_numbers_of_a_column_stay_whole_and_small() -> None:
+    example = {"a": 3, "b": 1.5}
+    assert row_values(example, {"a": "7", "b": "2"}) == {"a": 7, "b": 2.0}
+    for value in ("1e30", 10**30, str(2**63)):
+        with pytest.raises(InputError, match=r"a is .* Give a finite, smaller number"):
+            row_values(example, {"a": value, "b": 1})
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        '{"text": "goal \\ud800"}',
+        '{"set": "case", "place": 1, "tag": "drop", "note": "\\udc00x", "label": null}',
+    ],
+)
+def test_half_of_a_letter_is_refused(client, explorer, typed) -> None:
+    for target in ("try", "tags"):
+        status, _, text = client.ask(f"/api/v1/{target}", "POST", typed.encode())
+        assert (status, text[:24]) == (400, "There is half of a lette")
+    assert explorer.world.tags.every == []
+
+
+def test_half_of_a_letter_that_was_kept_by_an_earlier_version_is_written_out(client, explorer) -> None:
+    explorer.world.tags.add(Tag("case", 1, "drop", "a\ud800b"))
+    try:
+        for target in ("/tags", "/api/v1/tags", "/api/v1/tags.json", "/api/v1/tags.csv"):
+            assert client.ask(target)[0] == 200
+    finally:
+        explorer.world.tags.undo()
+
+
 # Copy as Python and as command
 
 
@@ -461,6 +587,45 @@ def test_the_python_of_a_page_runs(client, explorer, target, capsys) -> None:
     scope = {"model": world.subject.classifier, "train": world.subject.train, "test": world.test}
     exec(found["python"], scope)
     assert capsys.readouterr().out.strip()
+
+
+def test_suspects_are_by_the_metric_that_pages_begin_with() -> None:
+    explainer, (x, y) = picture_world()
+    few = {"metrics": ["cos_grad", "dot_x"], "criteria": ["identical_class"]}
+    audit = pr.audit(explainer.subject.classifier, explainer.subject.train, (x, y), **few)
+    explainer = pr.Explainer(explainer.subject.classifier, explainer.subject.train, "dot_x")
+    explorer = filled(pr.explore(explainer, (x, y), metrics=["cos_grad"], audit=audit))
+    try:
+        client, world = Client(explorer), explorer.world
+        assert (world.main, world.explainer.name) == ("cos_grad", "dot_x")
+        client.ask("/suspects")
+        filled(explorer)
+        found = json.loads(client.ask("/api/v1/suspects")[2])["suspects"]
+        truth = pr.Explainer(world.subject.classifier, world.subject.train, "cos_grad").suspects(60, world.test)
+        other = explainer.suspects(60, world.test)
+        accusers = [len(row["accused_by"]) for row in truth.rows()]
+        assert [each["accusers"] for each in found] == accusers
+        assert accusers != [len(row["accused_by"]) for row in other.rows()]
+    finally:
+        explorer.stop()
+
+
+def test_of_two_classes_of_one_name_the_better_label_is_the_right_one() -> None:
+    torch.manual_seed(0)
+    y = torch.arange(60) % 3
+    x = 2 * torch.randn(3, 5)[y] + torch.randn(60, 5)
+    model = trained(nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3)), x, y)
+    wrong = torch.where(torch.arange(60) < 6, (y + 1) % 3, y)
+    explorer = filled(pr.explore(pr.Explainer(model, (x, wrong), classes=["a", "a", "b"]), (x[:20], y[:20])))
+    try:
+        client = Client(explorer)
+        client.ask("/suspects")
+        filled(explorer)
+        found = json.loads(client.ask("/api/v1/suspects")[2])["suspects"]
+        better = {each["place"]: each["better"] for each in found}
+        assert {i: better[i] for i in range(6)} == {i: int(y[i]) for i in range(6)}
+    finally:
+        explorer.stop()
 
 
 @pytest.mark.parametrize("kind", ["texts", "rows"])

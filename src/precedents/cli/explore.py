@@ -3,7 +3,7 @@
 import webbrowser
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -15,9 +15,12 @@ from precedents.cli.audit import kept_folder
 from precedents.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from precedents.audit.audit import Audit
 
 METRICS = "gc,cos_last,gd"
+HOST = "127.0.0.1"
 KEPT = "explorer"  # the folder in a run
 
 
@@ -42,7 +45,7 @@ def explore(
     ] = None,
     port: Annotated[int, Option(help="Where it listens; 0 is any port that is free.")] = 0,
     no_browser: Annotated[bool, Option("--no-browser", help="Do not open a browser.")] = False,
-    host: Annotated[str, Option(help="The address of this machine that it listens on.")] = "127.0.0.1",
+    host: Annotated[str, Option(help="The address of this machine that it listens on.")] = HOST,
     allow_remote: Annotated[
         bool, Option("--allow-remote", help="Allow a --host beyond this machine; needs TLS.")
     ] = False,
@@ -63,6 +66,14 @@ def explore(
       $ precedents explore --target my_model:factory --metrics gc,cos_x --port 8123 --no-browser
 
     """
+    again: dict[str, Any] = {
+        "--metrics": ",".join(metrics or []),
+        "--index": index,
+        "--audit": audit,
+        "--keep": keep,
+    }
+    again |= {"--port": port, "--host": host if host != HOST else None, "--allow-remote": allow_remote}
+    again |= {"--certificate": certificate, "--key": key, "--memory": memory, "--no-browser": no_browser}
     names = metric_items(metrics or [METRICS]) or []
     keep = keep if keep is not None or run is None else run / KEPT
     with reporting(quiet, "The explorer has ended."):
@@ -95,7 +106,14 @@ def explore(
             explainer,
             chosen.test,
             names if index is not None and metrics is not None else names[1:],
-            Provenance(None if run is None else str(run), target),
+            Provenance(
+                run=text_of(run),
+                target=target,
+                data=text_of(data),
+                index=text_of(index),
+                indexed="" if index is None else explainer.name,
+                again=options_of(again),
+            ),
             folder=None if keep is None else keep.absolute(),
             audit=found,
             auditing=partial(audited, chosen.model, chosen.train, cases, **options),
@@ -108,6 +126,22 @@ def explore(
         if not no_browser:
             webbrowser.open(explorer.address)
         explorer.wait()
+
+
+def text_of(given: Path | None) -> str | None:
+    """A path as it was typed."""
+    return None if given is None else str(given)
+
+
+def options_of(given: "Mapping[str, Any]") -> tuple[str, ...]:
+    """The words of the options that were given.
+
+    >>> options_of({"--metrics": "gc,gd", "--port": 0, "--no-browser": True, "--keep": None})
+    ('--metrics', 'gc,gd', '--no-browser')
+    """
+    return tuple(
+        w for name, value in given.items() if value for w in ((name,) if value is True else (name, str(value)))
+    )
 
 
 def _read(path: Path) -> "Audit":

@@ -14,7 +14,7 @@ from starlette.routing import Route, Router
 
 from precedents.explorer import close_looks, looks
 from precedents.explorer.attempts import attempts
-from precedents.explorer.changes import CHANGES
+from precedents.explorer.changes import CHANGES, job_of
 from precedents.explorer.findings import audit, suspects
 from precedents.explorer.guard import AsgiScope, Gate, Receive, Send
 from precedents.explorer.jobs import OVER, QueuedJob
@@ -25,6 +25,7 @@ from precedents.explorer.rendering import PICTURES, TRIED, as_json, asset, page,
 from precedents.explorer.safety import Door, Refusal
 from precedents.explorer.trains import trains
 from precedents.explorer.world import World
+from precedents.runtime.sealed import encoded
 
 PAGES: Mapping[str, tuple[str, Callable[[World, Query], Look]]] = {  # by path: template and look
     "/cases": ("cases", looks.cases),
@@ -172,18 +173,13 @@ class Pages:
         content = await self._threaded(audited.to_html)
         return Response(content, 200, NO_STORE | _file("report.html"), HTML)
 
-    def _of(self, request: Request) -> QueuedJob:
-        text = request.path_params["number"]
-        job = self.world.jobs.every.get(int(text)) if text.isdecimal() and len(text) < 12 else None
-        if job is None:
-            raise Refusal(404, "There is no such job, or it ended long ago.")
-        return job
-
     async def _job(self, request: Request) -> Response:
-        return Response(as_json(self._of(request).told()), 200, NO_STORE, JSON)
+        job = job_of(self.world, request)
+        job.asked()
+        return Response(as_json(job.told()), 200, NO_STORE, JSON)
 
     async def _events(self, request: Request) -> Response:
-        stream = self._told(self._of(request))
+        stream = self._told(job_of(self.world, request))
         return StreamingResponse(stream, 200, NO_STORE, "text/event-stream")
 
     async def _told(self, job: QueuedJob) -> AsyncIterator[bytes]:
@@ -205,16 +201,12 @@ class Pages:
     async def _csv(self, _: Request) -> Response:
         tags = self.world.tags
         text = "" if tags is None else tags.to_csv()
-        return Response(
-            text, 200, NO_STORE | {"content-disposition": 'attachment; filename="tags.csv"'}, "text/csv"
-        )
+        return Response(encoded(text), 200, NO_STORE | _file("tags.csv"), "text/csv; charset=utf-8")
 
     async def _tags(self, _: Request) -> Response:
         tags = self.world.tags
         content = as_json({} if tags is None else tags.to_dict())
-        return Response(
-            content, 200, NO_STORE | {"content-disposition": 'attachment; filename="tags.json"'}, JSON
-        )
+        return Response(content, 200, NO_STORE | _file("tags.json"), JSON)
 
     async def _changed(self, change: Callable[[World, Request], Any], request: Request) -> Response:
         return Response(as_json(await change(self.world, request)), 200, NO_STORE, JSON)

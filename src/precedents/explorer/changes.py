@@ -1,14 +1,16 @@
 """Changes: what a request may change, each with a body of a known form: tags, cases of one's own, jobs."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 
 from precedents.explorer import limits
 from precedents.explorer.findings import audited
+from precedents.explorer.jobs import BUSY, FILL, WAITING, QueuedJob
 from precedents.explorer.questions import tried
 from precedents.explorer.readers import picture_case, row_case, text_case
 from precedents.explorer.safety import Refusal
@@ -30,6 +32,9 @@ async def given(request: Request, most: int = limits.JSON) -> dict[str, Any]:
     content = await limits.body(request, most)
     try:
         found = loads(content)
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Refusal(400, "There is half of a letter in it, which nothing can be written with.") from None
     except (ValueError, RecursionError):
         raise Refusal(400, "This is no JSON.") from None
     if not isinstance(found, dict):
@@ -103,11 +108,21 @@ async def attempt(world: World, request: Request) -> Any:
     """Asks about a case of one's own: a text, the values of a row, or a picture."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in PICTURES:
-        content = await limits.body(request, limits.PICTURE)
-        job = tried(world, await to_thread.run_sync(partial(picture_case, world, content)), None)
+        job = await _drawn(world, request)
     else:
         job = await _typed(world, await given(request, limits.TEXT))
-    return job.told() | {"try": job.key[1]}  # type: ignore[index]
+    return job.told() | {"try": job.key[1]}
+
+
+async def _drawn(world: World, request: Request) -> Any:
+    """A picture, as few as there are places to wait: one after the other is read, and unpacked."""
+    turn: CapacityLimiter = world.found.setdefault("turn of a picture", CapacityLimiter(1))
+    if world.jobs.full or turn.statistics().tasks_waiting >= WAITING:
+        raise Refusal(429, BUSY)
+    async with turn:
+        content = await limits.body(request, limits.PICTURE)
+        case = await to_thread.run_sync(partial(picture_case, world, content))
+    return tried(world, case, None)
 
 
 async def _typed(world: World, found: Mapping[str, Any]) -> Any:
@@ -150,15 +165,28 @@ async def answers(world: World, request: Request) -> Any:
     ).told()
 
 
-async def cancel(world: World, request: Request) -> Any:
-    """Ends a job, unless it is one of the explorer's own."""
+def job_of(world: World, request: Request) -> QueuedJob:
+    """The job that an address names."""
     text = request.path_params["number"]
     job = world.jobs.every.get(int(text)) if text.isdecimal() and len(text) < 12 else None
     if job is None:
         raise Refusal(404, "There is no such job, or it ended long ago.")
-    if job.lasting:
-        raise Refusal(403, "This job is the explorer's own.")
+    return job
+
+
+async def cancel(world: World, request: Request) -> Any:
+    """Ends a job, unless it is the look at all cases, without which pages have nothing to show."""
+    job = job_of(world, request)
+    if job.key == FILL:
+        raise Refusal(403, "This job is the explorer's own: end it by ending the explorer.")
     world.jobs.cancel(job)
+    return job.told()
+
+
+async def let_go(world: World, request: Request) -> Any:
+    """A page that waited for a job is left."""
+    job = job_of(world, request)
+    job.let_go()
     return job.told()
 
 
@@ -171,4 +199,5 @@ CHANGES: Mapping[tuple[str, str], Changing] = {
     ("POST", "/audit"): audit,
     ("POST", "/answers"): answers,
     ("DELETE", "/jobs/{number}"): cancel,
+    ("POST", "/jobs/{number}/left"): let_go,
 }

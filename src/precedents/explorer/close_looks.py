@@ -43,9 +43,9 @@ def case(world: World, query: Query) -> Look:
         "alternatives": [{"label": each, "name": world.class_name(each)} for each in others],
         "choices": TAGS,
         "python": world.origin.python(only or world.main, line),
-        "command": world.origin.command(
-            "explain", "--case", str(place), "--metric", only or world.main, "-k", str(k)
-        ),
+        "command": ""
+        if taken is not None
+        else world.origin.command("explain", "--case", str(place), "-k", str(k), metric=only or world.main),
     }
 
 
@@ -111,7 +111,7 @@ def train(world: World, query: Query) -> Look:
         "choices": TAGS,
         "classes": [world.class_name(i) for i in range(world.subject.classifier.classes)],
         "python": world.origin.python(name, f"print(explainer.answers({place}, test, k={k}))"),
-        "command": world.origin.command("answers", "--index", str(place), "--metric", name, "-k", str(k)),
+        "command": world.origin.command("answers", "--index", str(place), "-k", str(k), metric=name),
     }
 
 

@@ -11,7 +11,7 @@ from precedents.explorer.query import Query
 from precedents.explorer.questions import single
 from precedents.explorer.rows import instance
 from precedents.explorer.tags import TAGS
-from precedents.explorer.world import World
+from precedents.explorer.world import SUSPECTED, World
 from precedents.runtime.progress import told as progress_told
 from precedents.views.report import scales
 
@@ -27,33 +27,30 @@ def suspects(world: World, query: Query) -> Look:
         return {"known": False, "job": None, "suspects": [], "python": "", "command": ""}
     k = min(SUSPECTS, len(world.subject.train))
 
-    def work() -> Suspects:
-        return world.explainer.suspects(k, world.test)
+    name = world.main
 
-    found = single(world, ("suspects",), "labels that may be wrong", work, lasting=True)
-    listed = [_suspect(world, row) for row in found["answer"].rows()] if found["known"] else []
+    def work() -> Suspects:
+        return world.explainer_by(name).suspects(k, world.test)
+
+    found = single(world, (SUSPECTED, name), "labels that may be wrong", work, lasting=True)
+    listed = [_suspect(world, found["answer"], row) for row in found["answer"].rows()] if found["known"] else []
     return {
         "known": found["known"],
         "job": found["job"],
         "suspects": listed,
         "choices": TAGS,
-        "python": world.origin.python(world.main, f"print(explainer.suspects({k}, test))"),
-        "command": world.origin.command("suspects", "-k", str(k)),
+        "python": world.origin.python(name, f"print(explainer.suspects({k}, test))"),
+        "command": world.origin.command("suspects", "-k", str(k), metric=name),
     }
 
 
-def _suspect(world: World, row: Mapping[str, Any]) -> Look:
-    better, accusers = row["better"], row["accused_by"] or []
-    names = [world.class_name(i) for i in range(world.subject.classifier.classes)]
-    number = (
-        better
-        if better is None or isinstance(better, int)
-        else list(world.subject.classes or names).index(better)
-    )
+def _suspect(world: World, found: Suspects, row: Mapping[str, Any]) -> Look:
+    accusers, number = row["accused_by"] or [], int(found.evidence.better[row["index"]])
+    other = None if row["better"] is None else number  # of two classes of one name, the right one
     shown = [{"place": i, "called": world.called("case", i)} for i in accusers[:ACCUSERS]]
     return instance(world, "train", row["index"]) | {
-        "better": number,
-        "better_name": None if number is None else names[number],
+        "better": other,
+        "better_name": None if other is None else world.class_name(other),
         "probability": row["probability"],
         "others": row["neighbours_with_another_label"],
         "doubt": row["doubt"],

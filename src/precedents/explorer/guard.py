@@ -1,12 +1,13 @@
 """The guard in front of all pages: who may not ask is refused, and what fails says so without a trace."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-from precedents.errors import InputError, NotApplicable, PrecedentsError
-from precedents.explorer.safety import Door, Headers, Knock, Refusal
+from precedents.errors import InputError, NotApplicable, PrecedentsError, StoreError
+from precedents.explorer.safety import ADMITTED, Door, Headers, Knock, Refusal
 from precedents.seen import told
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
@@ -15,10 +16,11 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
-FAILED = "This page failed; the terminal in which the explorer runs says why."
+FAILED = "This failed; the terminal in which the explorer runs says why."
 ENTERED = (
     b'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=cases"><title>-</title>'
 )
+FOLDERS = re.compile(r"[^\s'\"(]*[/\\](?=[^\s/\\])")  # what stands before the name of a file
 LEFT = (ConnectionError, asyncio.CancelledError)
 
 
@@ -49,7 +51,9 @@ class Gate:
 
         try:
             asked = Knock.of(scope)
-            if self.door.checked(asked):
+            entering = self.door.checked(asked)
+            scope[ADMITTED] = True
+            if entering:
                 await self._entered(asked, secured)
             else:
                 await self.pages(scope, receive, secured)
@@ -75,14 +79,16 @@ class Gate:
 
 
 def refused(error: Exception) -> Refusal:
-    """What is said of an error: what a person may have caused in words, and nothing of all else."""
+    """What is said of an error: ours in words, files without their folders; nothing of all else."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, (InputError, NotApplicable)):
         return Refusal(400, str(error))
-    kind = "" if isinstance(error, PrecedentsError) else f"{type(error).__name__}: "
-    sys.stderr.write(told(f"precedents explore: {kind}{error}") + "\n")
-    return Refusal(500, FAILED)
+    ours = isinstance(error, PrecedentsError)
+    sys.stderr.write(told(f"precedents explore: {'' if ours else f'{type(error).__name__}: '}{error}") + "\n")
+    if not ours:
+        return Refusal(500, FAILED)
+    return Refusal(500, FOLDERS.sub("", str(error)) if isinstance(error, StoreError) else str(error))
 
 
 async def plain(send: Send, status: int, text: str, headers: Headers | None = None) -> None:

@@ -1,7 +1,8 @@
 """JobQueue: what takes long is computed by one thread, one thing after the other, and tells how far it is.
 
 Eight may wait; who asks for what is asked for already joins it; beyond that one is told to come again. A job
-ends when the last page that waits for it is left, unless it is one of the explorer's own.
+ends when the last page that waits for it is left, unless it is lasting. A page waits by asking again and again:
+short answers, because a browser has six connections for all of its pages, and streams would take them.
 """
 
 from collections import deque
@@ -16,7 +17,9 @@ from precedents.explorer.guard import refused
 from precedents.explorer.safety import Refusal
 
 WAITING = 8  # jobs
+LEASE, SOON = 90.0, 2.0  # seconds until a page that waits asks again, also a hidden one; and after one is left
 KEPT = 64  # finished ones that can still be asked about
+FILL = "fill"  # the key of the look at both sets and all cases
 OVER = ("done", "failed", "cancelled")
 BUSY = "Eight questions are waiting to be computed already. Try again when one is answered."
 
@@ -40,12 +43,27 @@ class QueuedJob:
     began: float = field(default_factory=monotonic)
     said: str = ""  # why it failed
     result: Any = None
-    listeners: int = 0
+    listeners: int = 0  # to its events
+    until: float | None = None  # when nobody waits any more, unless somebody asks again
     ending: bool = False
+
+    def asked(self) -> None:
+        """A page waits for it."""
+        self.until = monotonic() + LEASE
+
+    def let_go(self) -> None:
+        """A page does not wait any more; others ask again soon."""
+        if self.until is not None:
+            self.until = min(self.until, monotonic() + SOON)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether somebody waited for it, and nobody does."""
+        return not self.lasting and not self.listeners and self.until is not None and monotonic() >= self.until
 
     def step(self, done: int, total: int, title: str | None = None) -> None:
         """Says how far it is; ends here if nobody waits for it."""
-        if self.ending:
+        if self.ending or self.abandoned:
             raise JobCancelled
         if title is not None and title != self.title:
             self.title, self.began = title, monotonic()
@@ -94,7 +112,8 @@ class JobQueue:
             for job in (*self._waiting, *([self._running] if self._running else [])):
                 if job.key == key and not job.ending:
                     return job
-            if len(self._waiting) >= WAITING:
+            self._swept()
+            if self.full:
                 raise Refusal(429, BUSY)
             job = QueuedJob(next(self._numbers), key, title, work, lasting)
             self.every[job.number] = job
@@ -102,6 +121,11 @@ class JobQueue:
             self._forget()
             self._changed.notify_all()
             return job
+
+    @property
+    def full(self) -> bool:
+        """Whether no more can wait."""
+        return len(self._waiting) >= WAITING
 
     def cancel(self, job: QueuedJob) -> None:
         """Ends a job: at once if it waits, else at its next step."""
@@ -112,9 +136,11 @@ class JobQueue:
                 job.state = "cancelled"
 
     def left(self, job: QueuedJob) -> None:
-        """A page that waited for a job is left."""
+        """Who listened to its events has gone."""
         job.listeners -= 1
-        if job.listeners <= 0 and not job.lasting and job.state not in OVER:
+        if job.until is None:
+            job.until = monotonic()
+        if job.abandoned and job.state not in OVER:
             self.cancel(job)
 
     def close(self) -> None:
@@ -140,13 +166,21 @@ class JobQueue:
 
     def _next(self) -> QueuedJob | None:
         with self._changed:
+            self._swept()
             while not self._waiting and not self._closed:
                 self._changed.wait()
+                self._swept()
             if self._closed:
                 return None
             self._running = job = self._waiting.popleft()
             job.state, job.began = "running", monotonic()
             return job
+
+    def _swept(self) -> None:
+        """Takes those out that nobody waits for any more."""
+        for job in [job for job in self._waiting if job.abandoned]:
+            self._waiting.remove(job)
+            job.state = "cancelled"
 
 
 def _ended(job: QueuedJob) -> None:

@@ -64,7 +64,8 @@ def _unprecedented(world: World) -> Tensor | None:
 def _disagree(world: World) -> Tensor | None:
     there = [each for each in world.answers.values() if each.complete]
     if len(there) < 2:
-        return None
+        coming = [name for name in world.engines if name not in world.failed and name not in world.slow]
+        return None if len(coming) > 1 else _chosen(world, [])
     common = torch.zeros(len(world.test), dtype=torch.double)
     for other in there[1:]:
         one, two = (each.indices[:, :COMMON] for each in (there[0], other))

@@ -16,6 +16,8 @@ from precedents.explorer.rows import first, instance
 from precedents.explorer.world import World
 
 SIZE, MOST = 24, 100  # rows of a page
+BROKEN = 500  # the status from which on an error is not of what was asked for
+SAMPLE = 5  # instances of a list that code is about
 SQUARE = 20  # classes up to which a confusion matrix is drawn
 
 Look = dict[str, Any]
@@ -44,6 +46,8 @@ def facts(world: World) -> Look:
         "metrics": [metric(world, name) for name in world.engines],
         "answered": answered,
         "differing": list(world.differing),
+        "stopped": world.stopped,
+        "notes": world.notes,
         "version": world.version,
     }
 
@@ -51,17 +55,22 @@ def facts(world: World) -> Look:
 def metric(world: World, name: str) -> Look:
     """What the audit says of a metric, in its heading."""
     known: Look = {"name": name, "failed": [], "verdict": "not audited", "passed": 0, "criteria": 0}
-    known["problem"], known["slow"] = world.failed.get(name, ""), world.slow.get(name)
+    why = world.failed.get(name)
+    known["problem"], known["slow"] = "" if why is None else why.text, world.slow.get(name)
     audit = world.audit
-    if audit is None or name not in audit.metrics:
+    if why is not None:
+        known["verdict"] = "not applicable" if why.status < BROKEN else "could not be computed"
+    if why is not None or audit is None or name not in audit.metrics:
         return known
     outcomes = [each for (own, _), each in audit.judgement.outcomes.items() if own == name]
     results = [each for each in outcomes if isinstance(each, Result)]
     known["passed"], known["criteria"] = sum(each.verdict == "passed" for each in results), len(results)
     known["failed"] = audit.failed(name)
     if not results:
+        known["verdict"] = "not applicable"
         known["problem"] = next((each.reason for each in outcomes if isinstance(each, Inapplicable)), "")
-    known["verdict"] = "failed" if known["failed"] else f"passes {known['passed']} of {known['criteria']}"
+    else:
+        known["verdict"] = "failed" if known["failed"] else f"passes {known['passed']} of {known['criteria']}"
     return known
 
 
@@ -101,8 +110,19 @@ def cases(world: World, query: Query) -> Look:
         "cases": [instance(world, "case", i) | {"first": first(world, by, i)} for i in shown],
         "confusion": confusion(world),
         "asked": query.read,
-        "python": world.origin.python(world.main, f"print(explainer.explain(test.selected({shown[:5]}), k=5))"),
-        "command": world.origin.command("explain", *(w for i in shown[:5] for w in ("--case", str(i)))),
+        **_code(world, by, shown[:SAMPLE]),
+    }
+
+
+def _code(world: World, metric: str, places: Sequence[int]) -> Look:
+    """What explains the first cases of a list again."""
+    if not places:
+        return {"python": "", "command": ""}
+    line = f"print(explainer.explain(test.selected({list(places)}), k=5))"
+    words = [word for place in places for word in ("--case", str(place))]
+    return {
+        "python": world.origin.python(metric, line),
+        "command": world.origin.command("explain", *words, "-k", "5", metric=metric),
     }
 
 
@@ -207,7 +227,7 @@ def hubs(world: World, query: Query) -> Look:
         "half": next((i + 1 for i, share in enumerate(curve) if share >= 0.5), 0),
         "curve": _thinned(curve),
         "python": world.origin.python(name, "print(explainer.answers(None, test, k=1))"),
-        "command": world.origin.command("answers", "--metric", name, "-k", "1"),
+        "command": world.origin.command("answers", "-k", "1", metric=name),
     }
 
 

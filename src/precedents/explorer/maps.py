@@ -14,7 +14,7 @@ from precedents.explorer.projection import LARGEST, components, projected, trust
 from precedents.explorer.query import Query
 from precedents.explorer.safety import Refusal
 from precedents.explorer.tags import TAGS
-from precedents.explorer.world import World
+from precedents.explorer.world import SUSPECTED, World
 from precedents.index.sketch import CountSketch
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.features.inputs import inputs
@@ -146,7 +146,7 @@ def columns(world: World, name: str) -> bytes:
     measures = world.measures.get("train")
     if shown is None or measures is None:
         raise Refusal(503, "The map is being drawn. Try again in a moment.")
-    doubts = world.single.get(("suspects",))
+    doubts = world.single.get((SUSPECTED, world.main))
     doubt = torch.full((len(measures),), torch.nan) if doubts is None else doubts.evidence.doubt.float()
     parts: list[Tensor] = [
         shown["places"].float(),

@@ -8,7 +8,7 @@ RUN = """from pathlib import Path
 import precedents as pr
 from precedents.zoo.run import Run
 
-run = Run.open(Path({place!r}))
+run = Run.open({place})
 data, test = run.prepared.dataset, run.prepared.test
 shown = {{"classes": data.classes, "render": data.render, "vectorise": data.vectorise}}
 explainer = pr.Explainer(run.model, run.prepared.train, {metric!r}, **shown)
@@ -33,11 +33,16 @@ class Provenance:
 
     run: str | None = None
     target: str | None = None
+    data: str | None = None  # the folder of the files of data sets
+    index: str | None = None  # the folder of an index,
+    indexed: str = ""  # and its metric
+    again: Sequence[str] = ()  # options of the command that started the explorer
 
     def python(self, metric: str, line: str) -> str:
         """Python that makes the explainer of a metric, and a line that uses it."""
         if self.run is not None:
-            begun = RUN.format(place=self.run, metric=metric)
+            folders = [f"Path({each!r})" for each in (self.run, self.data) if each is not None]
+            begun = RUN.format(place=", ".join(folders), metric=metric)
         elif self.target is not None:
             module, _, function = self.target.partition(":")
             begun = TARGET.format(module=module, function=function, metric=metric)
@@ -45,9 +50,19 @@ class Provenance:
             begun = SCRIPT.format(metric=metric)
         return f"{begun}{line}\n"
 
-    def command(self, *words: str) -> str:
-        """A command of the shell about this model; empty if no command can know it."""
-        subject: Sequence[str] = (
-            [self.run] if self.run is not None else ["--target", self.target] if self.target is not None else []
-        )
-        return shlex.join(["precedents", words[0], *subject, *words[1:]]) if subject else ""
+    def command(self, name: str, *words: str, metric: str | None = None) -> str:
+        """A command of the shell about this model, by a metric; empty if no command can know it."""
+        if self.run is None and self.target is None:
+            return ""
+        subject = [self.run] if self.run is not None else ["--target", str(self.target)]
+        told = [] if metric is None else ["--metric", metric]
+        if name == "explain" and self.index is not None and metric == self.indexed:
+            told += ["--index", self.index]
+        if self.data is not None:
+            told += ["--data", self.data]
+        return shlex.join(["precedents", name, *subject, *words, *told])
+
+    @property
+    def restart(self) -> str:
+        """The command that starts this explorer again."""
+        return self.command("explore", *self.again)

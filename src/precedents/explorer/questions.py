@@ -15,6 +15,7 @@ from precedents.explorer.measures import Measures, measured
 from precedents.explorer.rows import beside, cited, told
 from precedents.explorer.safety import Refusal
 from precedents.explorer.world import World
+from precedents.runtime.progress import told as progress_told
 from precedents.views.instance import Shown, shown
 
 SHOWN = 8  # precedents of a case of one's own, by a metric
@@ -32,8 +33,15 @@ def single(
 
 
 def _kept(world: World, key: Hashable, work: Callable[[], Any], job: QueuedJob) -> None:
+    title = job.title
+
+    def say(line: str) -> None:
+        job.step(0, 1, f"{title}: {line}")
+
     job.step(0, 1)
-    world.single.put(key, work())
+    with progress_told(say):
+        answer = work()
+    world.single.put(key, answer)
     world.changed()
 
 

@@ -1,6 +1,7 @@
 """Readers: what a person types or draws becomes a case as the model takes it; what cannot is refused."""
 
 import io
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +17,9 @@ from precedents.views.instance import channels_last
 from precedents.views.render import Images, Tables, Texts
 from precedents.zoo.text import encoded
 
+LARGEST = 2**63  # of whole numbers in columns, the first that is too large
 FORMATS = ("PNG", "JPEG", "WEBP")
+ORIENTATION, SIDEWAYS = 0x112, 5  # of Exif, and from where on width and height change places
 
 
 def text_case(world: World, text: str) -> Any:
@@ -70,7 +73,7 @@ def row_case(world: World, row: Mapping[str, Any]) -> Any:
         import pandas as pd
 
         return pd.DataFrame([values])
-    return _scaled(world, torch.tensor([float(value) for value in values.values()], dtype=torch.double))
+    return _scaled(world, values)
 
 
 def row_values(example: Mapping[Any, Any], row: Mapping[str, Any]) -> dict[Any, Any]:
@@ -90,8 +93,9 @@ def as_python(world: World, given: Any) -> str:
     return f"import pandas as pd\n\n{row}\nprint(explainer.explain(row, k=8))"
 
 
-def _scaled(world: World, row: Tensor) -> Tensor:
-    """As before it was shown: less the mean, over the deviation."""
+def _scaled(world: World, values: Mapping[Any, Any]) -> Tensor:
+    """As before it was shown: less the mean, over the deviation; what the model cannot hold is refused."""
+    row = torch.tensor([float(value) for value in values.values()], dtype=torch.double)
     render: Any = world.subject.render
     if isinstance(render, Tables):
         row = row if render.mean is None else row - render.mean
@@ -99,7 +103,16 @@ def _scaled(world: World, row: Tensor) -> Tensor:
     example = leaves(world.subject.train.first)[0]
     if row.numel() != example.numel():
         raise InputError("What is shown of a row is not what the model takes: rows cannot be typed here.")
-    return row.reshape(example.shape).to(example)
+    found = row.reshape(example.shape).to(example)
+    held = found.double().flatten()
+    lost = ~held.isfinite() if found.is_floating_point() else held != row.flatten()
+    if bool(lost.any()):
+        name = list(values)[int(lost.nonzero()[0])]
+        kind = str(example.dtype).removeprefix("torch.")
+        raise InputError(
+            f"{name} is {values[name]}, which no {kind} holds: the model takes these. Give another number."
+        )
+    return found
 
 
 def _like(text: Any, own: Any, name: str) -> Any:
@@ -110,8 +123,12 @@ def _like(text: Any, own: Any, name: str) -> Any:
         number = float(text)
     except (TypeError, ValueError):
         raise InputError(f"{name} is {str(text)[:40]!r}, but the column holds numbers.") from None
-    if number != number or number in (float("inf"), -float("inf")):
-        raise InputError(f"{name} is {str(text)[:40]!r}. Give a finite number.")
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
+    if not math.isfinite(number) or (isinstance(own, int) and abs(number) >= LARGEST):
+        raise InputError(
+            f"{name} is {str(text)[:40] if isinstance(text, str) else number}. Give a finite, smaller number."
+        )
     return int(number) if isinstance(own, int) and number.is_integer() else number
 
 
@@ -157,13 +174,34 @@ def _decoded(content: bytes, size: tuple[int, int], mode: str) -> Tensor:
                     raise InputError(
                         f"The picture has {image.width} x {image.height} pixels; 20 megapixels are the most."
                     )
-                flat = Image.new("RGB", image.size, "white")
-                rgba = image.convert("RGBA")
-                flat.paste(rgba, mask=rgba.getchannel("A"))
-                small = flat.convert(mode).resize(size, Image.Resampling.BILINEAR)
+                array = np.array(_small(image, size).convert(mode))
     except InputError:
         raise
     except Exception as error:
         raise InputError("This is no picture that can be read. Send a PNG, JPEG or WebP file.") from error
-    array = torch.from_numpy(np.array(small))
-    return array[..., None] if array.ndim == 2 else array
+    pixels = torch.from_numpy(array)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _small(image: Any, size: tuple[int, int]) -> Any:
+    """A picture of this size, upright, on white; made small first, so that little is as large as the file."""
+    import numpy as np
+    from PIL import Image, ImageOps
+
+    turned = image.getexif().get(ORIENTATION, 1) >= SIDEWAYS
+    size = (size[1], size[0]) if turned else size
+    image.draft(image.mode, tuple(4 * side for side in size))  # a JPEG can be unpacked smaller than it is
+    exif = image.info.get("exif")
+    if image.mode.startswith("I"):  # 16 bits
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    seen_through = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
+    if seen_through or image.mode not in ("L", "RGB"):
+        image = image.convert("RGBA" if seen_through else "RGB")
+    small = image.resize(size, Image.Resampling.BILINEAR)
+    if seen_through:
+        white = Image.new("RGB", size, "white")
+        white.paste(small, mask=small.getchannel("A"))
+        small = white
+    if exif is not None:
+        small.info["exif"] = exif
+    return ImageOps.exif_transpose(small)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precedents.explorer.jobs import OVER
+from precedents.explorer.jobs import FILL, OVER
 from precedents.explorer.looks import Look, facts
 from precedents.explorer.safety import Refusal
 from precedents.explorer.world import SETS, World
@@ -55,7 +55,7 @@ def asset(name: str) -> tuple[bytes, str]:
 def page(world: World, name: str, look: Look, depth: int) -> bytes:
     """A page `depth` folders below the first, whose links are all relative."""
     jobs = list(world.jobs.every.values())
-    filling = next((job for job in jobs if job.key == "fill" and job.state not in OVER), None)
+    filling = next((job for job in jobs if job.key == FILL and job.state not in OVER), None)
     text = (
         templates()
         .get_template(f"{name}.html.jinja")
@@ -65,7 +65,7 @@ def page(world: World, name: str, look: Look, depth: int) -> bytes:
             base="../" * depth,
             page={"case": "cases", "trains": "train"}.get(name, name),
             job=None if filling is None else filling.told(),
-            restart=world.origin.command("explore"),
+            restart=world.origin.restart,
         )
     )
     return text.encode()

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from precedents.errors import InputError
 from precedents.explorer.app import application
+from precedents.explorer.jobs import FILL
 from precedents.explorer.safety import Door
 from precedents.explorer.server import Listener, Serving
 from precedents.explorer.world import World
@@ -62,7 +63,7 @@ def started(world: World, place: Listener, *, framed: bool = False, proxy: str |
         door = door.behind(origin)
     serving = Serving(application(world, door), place, listening)
     serving.start()
-    world.jobs.ask("fill", "a look at both sets", world.fill, lasting=True)
+    world.jobs.ask(FILL, "a look at both sets", world.fill, lasting=True)
     return Explorer(world, door, serving, outside)
 
 

@@ -21,6 +21,7 @@ OURS = "x-precedents"  # the header that a page of another site cannot send
 QUERY = 2048  # bytes of a path, and of what follows it,
 HEAD = 16 * 1024  # and of a head
 COOKIES = 8  # of our name that are looked at
+ADMITTED = "admitted"  # in the scope of a request that may be answered
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 

@@ -10,6 +10,7 @@ What was made of something else is made again, and pages say what differs. One p
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from precedents.adapters._subject import Subject
 from precedents.classifier.behaviour import behaviour, logits, summarised_alike, summary, tolerance
 from precedents.data.examples import Examples
 from precedents.errors import FormatError, InputError, NotApplicable, StoreError
+from precedents.explorer.guard import refused
 from precedents.runtime.atomic import write
 from precedents.runtime.locks import released, taken
 from precedents.runtime.sealed import is_sealed, sealed
@@ -81,6 +83,7 @@ class Store:
     holds: dict[str, str] = field(default_factory=dict)  # by what it is, the file
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     differing: list[str] = field(default_factory=list)  # what differs from what was kept before
+    problem: str = ""  # why something is not kept
     _lock: int | None = field(default=None, repr=False)
 
     @classmethod
@@ -101,17 +104,29 @@ class Store:
         return TensorFiles(self.folder, self.files).read(self.holds[what])
 
     def put(self, what: str, tensors: Mapping[str, Tensor]) -> None:
-        """Keeps it; a file counts once the manifest names it."""
-        if self.folder is None or self.own is None:
+        """Keeps it; a file counts once the manifest names it. What cannot be kept is in memory alone."""
+        folder = self.own
+        if folder is None:
             return
-        files = TensorFiles(self.folder, self.files)
-        (self.folder / f"{len(self.files):04}.safetensors").unlink(missing_ok=True)  # others may have it mapped
-        self.holds[what] = files.write(tensors)
-        content = {"format": FORMAT, "marks": self.marks, "holds": self.holds, "files": self.files}
+        path = folder / f"{len(self.files):04}.safetensors"
         try:
-            write(self.folder / MANIFEST, sealed(json.dumps(content, indent=1)) + "\n")
-        except OSError as error:
-            raise StoreError(f"{self.folder / MANIFEST} cannot be written: {error}.") from error
+            path.unlink(missing_ok=True)  # others may have it mapped
+            self._put(folder, what, tensors)
+        except (StoreError, OSError) as error:
+            self.files.pop(self.holds.pop(what, path.name), None)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            self._told(error if isinstance(error, StoreError) else StoreError(f"{MANIFEST}: {error}."))
+
+    def _put(self, folder: Path, what: str, tensors: Mapping[str, Tensor]) -> None:
+        self.holds[what] = TensorFiles(folder, self.files).write(tensors)
+        content = {"format": FORMAT, "marks": self.marks, "holds": self.holds, "files": self.files}
+        write(folder / MANIFEST, sealed(json.dumps(content, indent=1)) + "\n")
+
+    def _told(self, error: StoreError) -> None:
+        self.problem = (
+            f"What is computed cannot be kept, and is computed again at the next start. {refused(error).text}"
+        )
 
     @property
     def own(self) -> Path | None:
@@ -129,7 +144,8 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise StoreError(f"{folder} cannot be written: {error}. Name another folder by --keep.") from error
+            self._told(StoreError(f"{folder} cannot be written: {error}. Name another folder by --keep."))
+            return
         if taken(file, wait=False):
             self._lock = file
         else:

@@ -1,20 +1,26 @@
 """Tags: what a person notes of instances: a word, a better label; kept at once, and undone one by one.
 
 They are of a training set and a test set, not of a model: another model of the same data finds them again.
+Several explorers may have the same folder: a change is made to the tags that are in the file.
 """
 
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from precedents.errors import FormatError, InputError
+from precedents.errors import FormatError, InputError, StoreError
+from precedents.explorer.guard import refused
 from precedents.runtime.atomic import write
+from precedents.runtime.locks import released, taken
 from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads
 from precedents.seen import escaped, uncomputed
@@ -22,6 +28,7 @@ from precedents.seen import escaped, uncomputed
 NOTE = 500  # letters of a note
 TAGS = ("wrong label", "look again", "drop", "good example")
 MOST = 100_000  # tags
+LOCK = ".tags"  # whoever changes tags of a folder has it
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Tags:
     path: Path | None
     fingerprints: Mapping[str, str]
     every: list[Tag] = field(default_factory=list)
+    problem: str = ""  # where a file is that could not be read
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @classmethod
@@ -52,31 +60,30 @@ class Tags:
         path = None if folder is None else folder / f"tags-{mark}.json"
         tags = cls(path, marks)
         if path is not None and path.is_file():
-            tags.every = _read(path)
+            tags.every = tags._kept(path)
         return tags
 
     def add(self, *tags: Tag) -> None:
         """Notes them, in the place of the same tags of the same instances."""
-        with self._lock:
-            if len(self.every) + len(tags) > MOST:
+        same = {(each.set, each.place, each.tag) for each in tags}
+
+        def added(every: list[Tag]) -> list[Tag]:
+            if len(every) + len(tags) > MOST:
                 raise InputError(f"There can be {MOST} tags. Remove some first.")
-            same = {(each.set, each.place, each.tag) for each in tags}
-            kept = [each for each in self.every if (each.set, each.place, each.tag) not in same]
-            self._keep([*kept, *tags])
+            return [*(each for each in every if (each.set, each.place, each.tag) not in same), *tags]
+
+        self._change(added)
 
     def remove(self, which: str, place: int, tag: str) -> None:
         """Takes a tag away."""
-        with self._lock:
-            self._keep([e for e in self.every if (e.set, e.place, e.tag) != (which, place, tag)])
+        self._change(lambda every: [e for e in every if (e.set, e.place, e.tag) != (which, place, tag)])
 
     def undo(self) -> Tag | None:
         """Takes the latest tag away."""
-        with self._lock:
-            if not self.every:
-                return None
-            *kept, last = self.every
-            self._keep(kept)
-            return last
+        last = self.every[-1] if self.every else None
+        if last is not None:
+            self._change(lambda every: [each for each in every if each != last])
+        return last
 
     def of(self, which: str, place: int) -> list[Tag]:
         """The tags of one instance."""
@@ -116,17 +123,53 @@ class Tags:
             lines += ["train = train.selected([i for i in range(len(train)) if i not in drop])"]
         return lines
 
-    def _keep(self, every: list[Tag]) -> None:
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            content = {"fingerprints": dict(self.fingerprints), "tags": [asdict(each) for each in every]}
-            write(self.path, escaped(sealed(json.dumps(content, ensure_ascii=True))) + "\n")
-        self.every = every
+    def _change(self, changed: Callable[[list[Tag]], list[Tag]]) -> None:
+        """Changes the tags that there are, those of another explorer of the folder among them."""
+        with self._lock:
+            if self.path is None:
+                self.every = changed(self.every)
+                return
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self._alone(self.path):
+                    every = changed(self._kept(self.path) if self.path.is_file() else [])
+                    content = {
+                        "fingerprints": dict(self.fingerprints),
+                        "tags": [asdict(each) for each in every],
+                    }
+                    write(self.path, escaped(sealed(json.dumps(content, ensure_ascii=True))) + "\n")
+            except OSError as error:
+                raise StoreError(f"{self.path} cannot be written: {error}. Nothing was changed.") from error
+            self.every = every
+
+    @staticmethod
+    @contextmanager
+    def _alone(path: Path) -> Iterator[None]:
+        """Nobody else changes the tags within."""
+        file = os.open(path.with_name(LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            taken(file, wait=True)
+            yield
+        finally:
+            released(file)
+
+    def _kept(self, path: Path) -> list[Tag]:
+        """The tags of a file; a damaged one is moved aside, and those that are known already go on."""
+        try:
+            return _read(path)
+        except FormatError as error:
+            aside = next(p for i in count() if not (p := path.with_suffix(f".damaged{i or ''}")).exists())
+            with suppress(OSError):
+                path.rename(aside)
+            self.problem = f"{refused(error).text} It is called {aside.name} now, and tags begin without it."
+            return self.every
 
 
 def _read(path: Path) -> list[Tag]:
     try:
         content = unsealed(path.read_bytes())
-        return [Tag(**each) for each in loads(content)["tags"]] if content is not None else []
+        if content is None:
+            raise ValueError("it is cut off")
+        return [Tag(**each) for each in loads(content)["tags"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{path} is damaged: {error}. Move it elsewhere to begin without tags.") from error
+        raise FormatError(f"{path} is damaged: {error}.") from error

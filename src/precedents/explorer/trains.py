@@ -7,7 +7,7 @@ from torch import Tensor
 
 from precedents.explorer.failures import FailedCell, cells
 from precedents.explorer.limits import MOST
-from precedents.explorer.looks import SIZE, Look, paged
+from precedents.explorer.looks import SAMPLE, SIZE, Look, paged
 from precedents.explorer.query import Query
 from precedents.explorer.rows import instance
 from precedents.explorer.world import World
@@ -28,7 +28,9 @@ def trains(world: World, query: Query) -> Look:
     if sort == "loss" and measures is not None:
         places = places[measures.losses[places].argsort(descending=True, stable=True)]
     page, pages, shown = paged(places, page, size)
-    line = f"print(explainer.explain(explainer.subject.train.selected({shown[:5]}), k=5))"
+    k = min(SAMPLE, len(world.subject.train))
+    line = f"print(explainer.answers({shown[:SAMPLE]}, test, k={k}))"
+    words = [word for i in shown[:SAMPLE] for word in ("--index", str(i))]
     return {
         "list": chosen,
         "lists": WHICH,
@@ -44,9 +46,7 @@ def trains(world: World, query: Query) -> Look:
         "instances": [instance(world, "train", i) for i in shown],
         "asked": query.read,
         "python": world.origin.python(world.main, line) if shown else "",
-        "command": world.origin.command("answers", *(w for i in shown[:5] for w in ("--index", str(i))))
-        if shown
-        else "",
+        "command": world.origin.command("answers", *words, "-k", str(k), metric=world.main) if shown else "",
     }
 
 

@@ -5,6 +5,8 @@ older state is made again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -17,14 +19,14 @@ from precedents.adapters._subject import Subject
 from precedents.audit.audit import Audit
 from precedents.data.examples import Examples
 from precedents.data.ids import shown_id
-from precedents.errors import PrecedentsError
 from precedents.explain.explainer import Explainer
 from precedents.explorer.answers import AllAnswers, Answerer, fill
 from precedents.explorer.cache import ByteCache, Recent
 from precedents.explorer.guard import refused
-from precedents.explorer.jobs import JobQueue, QueuedJob
+from precedents.explorer.jobs import JobCancelled, JobQueue, QueuedJob
 from precedents.explorer.measures import Measures, measured
 from precedents.explorer.origin import Provenance
+from precedents.explorer.safety import Refusal
 from precedents.explorer.store import Store
 from precedents.explorer.tags import Tags
 from precedents.metrics.paper import metric as metric_of
@@ -35,6 +37,7 @@ from precedents.views.comparison import spread_of
 from precedents.views.instance import Shown, shown
 
 SETS = ("case", "train")
+SUSPECTED = "suspects"  # with the metric, the key of what is known of labels that may be wrong
 LONGEST = 900.0  # seconds that answers by one metric may take without being asked for
 WORDS = 64 * 2**20  # letters of all texts that are kept to be searched
 CACHED, PART = 32 * 2**20, 16  # bytes of pages and of pictures that are kept, or this part of the memory budget
@@ -57,7 +60,8 @@ class World:
     version: int = 1
     measures: dict[str, Measures] = field(default_factory=dict)  # of the two sets
     answers: dict[str, AllAnswers] = field(default_factory=dict)  # by metric
-    failed: dict[str, str] = field(default_factory=dict)  # by metric why there are no answers
+    failed: dict[str, Refusal] = field(default_factory=dict)  # by metric why there are no answers
+    stopped: str = ""  # why nothing more is known of the cases
     slow: dict[str, float] = field(default_factory=dict)  # by metric the seconds that nobody has agreed to
     copies: Mapping[int, int] = field(default_factory=dict)  # by case the first instance that equals it
     texts: Sequence[str] = ()  # of the cases in small letters, to be searched
@@ -112,6 +116,15 @@ class World:
         best = None if self.audit is None else self.audit.recommendation.metric
         return best if best in self.engines else next(iter(self.engines))
 
+    def explainer_by(self, name: str) -> Explainer:
+        """The explainer of one of the metrics."""
+        if name == self.explainer.name:
+            return self.explainer
+        found = copy(self.explainer)
+        found.relevance, found.name, found.finding = self.engines[name].relevance, name, None
+        found._recall, found._reading = None, nullcontext
+        return found
+
     @property
     def kind(self) -> str:
         """What instances are to a person: pictures, texts or rows."""
@@ -146,7 +159,18 @@ class World:
         return f"#{place}" if ids is None else shown_id(ids[place])
 
     def fill(self, job: QueuedJob) -> None:
-        """Measures both sets and answers all cases by all metrics; what is kept is read."""
+        """Measures both sets and answers all cases by all metrics; what ends it is told on all pages."""
+        try:
+            self._fill(job)
+        except JobCancelled:
+            raise
+        except Exception as error:
+            self.stopped = refused(error).text
+            self.changed()
+            raise Refusal(500, self.stopped) from error
+
+    def _fill(self, job: QueuedJob) -> None:
+        """What is kept is read."""
         self.store = store = Store.open(self.folder, self.subject, self.test)
         self.differing, self.tags = store.differing, Tags.open(self.folder, store.marks)
         for which in SETS:
@@ -155,6 +179,12 @@ class World:
         self._looked(job)
         for name in self.engines:
             self._tried(name, store, job)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of what is kept."""
+        found = [each.problem for each in (self.store, self.tags) if each is not None]
+        return [each for each in found if each]
 
     def close(self) -> None:
         """Ends its work, and lets others write in its folder."""
@@ -171,9 +201,11 @@ class World:
         """One metric that fails says why, and the others go on."""
         try:
             self._answered(name, store, job, agreed)
-        except PrecedentsError as error:
+        except JobCancelled:
+            raise
+        except Exception as error:
             self.answers.pop(name, None)
-            self.failed[name] = refused(error).text
+            self.failed[name] = refused(error)
             self.changed()
 
     def _measured(self, which: str, store: Store, job: QueuedJob) -> Measures:

@@ -22,29 +22,41 @@ function gone(is) {
   one("#gone").hidden = !is;
 }
 
-// Progress: one stream for the explorer's own work, and one for each answer that the page waits for.
+// Progress of the explorer's own work, and of each answer that the page waits for.
 function seconds(left) {
   if (left === null || left < 1) return "";
   return left < 90 ? `, ${Math.round(left)} s left` : `, ${Math.round(left / 60)} min left`;
 }
 
-export function follow(number, told, over) {
-  const stream = new EventSource(`${base}api/v1/jobs/${number}/events`);
-  stream.addEventListener("message", (event) => {
-    gone(false);
-    const job = JSON.parse(event.data);
-    told(job);
-    if (!["waiting", "running"].includes(job.state)) {
-      stream.close();
-      over(job);
+// Short answers, again and again: a browser has six connections for all pages, which streams of seven would take.
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+export async function follow(number, told, over) {
+  const address = `${base}api/v1/jobs/${number}`;
+  const left = new AbortController();
+  addEventListener("pagehide", () => {
+    left.abort();
+    fetch(`${address}/left`, { method: "POST", headers: { "X-Precedents": "1" }, keepalive: true }).catch(() => {});
+  }, { signal: left.signal });
+  for (;;) {
+    let job = null;
+    try {
+      const answer = await fetch(address, { signal: left.signal });
+      if (answer.ok) job = await answer.json();
+      else if (answer.status === 404) job = { job: number, title: "", state: "done", done: 0, total: 0, left: null, said: "" }; // long ago
+    } catch {
+      if (left.signal.aborted) return;
     }
-  });
-  stream.addEventListener("error", () => {
-    if (stream.readyState !== EventSource.OPEN) gone(true);
-    if (stream.readyState === EventSource.CLOSED) stream.close();
-  });
-  addEventListener("pagehide", () => stream.close());
-  return stream;
+    gone(job === null);
+    if (job === null) await pause(3000);
+    else if (["waiting", "running"].includes(job.state)) {
+      told(job);
+      await pause(document.hidden ? 1000 : 300);
+    } else {
+      left.abort();
+      over(job);
+      return;
+    }
+  }
 }
 
 function progress(job) {
@@ -54,26 +66,35 @@ function progress(job) {
   line.textContent = `${job.title}${count}${seconds(job.left)}`;
 }
 
+const waits = () => all("[data-waiting]").some((each) => !each.closest("[data-awaits]"));
 if (document.body.dataset.job) {
   let last = 0;
   follow(document.body.dataset.job, (job) => {
     progress(job);
     const now = Date.now();
     last ||= now;
-    if (one("[data-waiting]") && now - last > 4000 && !busy()) location.reload();
+    if (waits() && now - last > 4000 && !busy()) location.reload();
   }, (job) => {
     one("#progress").hidden = job.state === "done";
     if (job.state !== "done") one("#progress").textContent = `${job.title}: ${job.said || job.state}`;
-    else if (one("[data-waiting]") && !busy()) location.reload();
+    else if (waits() && !busy()) location.reload();
   });
-} else if (one("[data-waiting]")) {
+} else if (waits()) {
   setInterval(() => busy() || location.reload(), 4000); // it ended between this page and its work
 }
 for (const place of all("[data-awaits]")) {
-  follow(place.dataset.awaits, () => {}, (job) => {
+  follow(place.dataset.awaits, document.body.dataset.job ? () => {} : progress, (job) => {
     if (job.state === "done") location.reload();
-    else place.textContent = job.said || "It was cancelled.";
+    else {
+      one("#progress").hidden = true;
+      place.textContent = job.said || "It was cancelled.";
+      place.hidden = false;
+    }
   });
+}
+for (const button of all("[data-cancel]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => send(`jobs/${button.dataset.cancel}`, "DELETE").catch((error) => alerted(error.message)));
 }
 function busy() {
   return document.activeElement?.matches("input, textarea, select") || one("dialog[open]");
