@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader
 from precedents import Explainer
 from precedents.errors import PrecedentsError
 from precedents.index import codes as codes_module
-from precedents.index import recall as recall_module
 from precedents.index import search as search_module
 
 from .worlds import MEMORY, Counting, Items, asked_before
@@ -75,8 +74,8 @@ def test_what_is_cut_off_is_said(world, monkeypatch) -> None:
     model, train, cases = world
     monkeypatch.setattr(search_module, "PROVING", -1)
     monkeypatch.setattr(search_module, "SIGMAS", 400.0)
-    for module in (search_module, recall_module):
-        monkeypatch.setattr(module, "SHORT", 0)
+    monkeypatch.setattr(search_module, "SHORT", 0)
+    monkeypatch.setattr(search_module, "CAP", 512)
     found = asked_before(model, train).explain(cases[0])
     assert "capped" in found.completeness[0]
     assert "others may be as relevant" in str(found)
@@ -85,7 +84,7 @@ def test_what_is_cut_off_is_said(world, monkeypatch) -> None:
 def test_of_a_set_that_is_not_very_large_a_pass_is_made_instead(world, monkeypatch) -> None:
     model, train, cases = world
     monkeypatch.setattr(search_module, "PROVING", -1)
-    monkeypatch.setattr(search_module, "SIGMAS", 400.0)
+    monkeypatch.setattr(search_module, "SIGMAS", 4000.0)
     explainer = asked_before(model, train)
     Counting.passed = 0
     assert explainer.explain(cases[0]).completeness == ()
