@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from precedents import Explainer, FormatError, Index, InputError
+from precedents.index import build as build_module
 from precedents.index import shards as shards_module
 
 from .worlds import Counting, Items
@@ -104,6 +105,23 @@ def test_an_engine_makes_the_bytes_of_one_thread(tmp_path) -> None:
     Index.build(model, (x, y), folders[1], engine="serial", memory=MEMORY, rows=100)
     assert contents(folders[0]) == contents(folders[1])
     assert torch.get_num_threads() == before
+
+
+def test_of_two_that_begin_at_once_the_first_plan_holds(tmp_path, monkeypatch) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(600, 5), torch.arange(600) % 2
+    model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    created, folder = build_module.create, tmp_path / "index"
+
+    def late(path: Path, text: str) -> bool:
+        monkeypatch.setattr(build_module, "create", created)
+        Index.build(model, (x, y), folder, memory="200 MB", rows=100, shard="1/2")
+        return created(path, text)
+
+    monkeypatch.setattr(build_module, "create", late)
+    assert Index.build(model, (x, y), folder, memory="300 MB", rows=100).state.complete
+    assert json.loads((folder / "plan.json").read_text())["memory"] == 200 * 10**6
+    assert Explainer.load(folder, model, (x, y)).explain(x[7], 1).top.indices.tolist() == [[7]]
 
 
 def test_a_dataset_that_is_read_anew_makes_the_same_codes(world, built, tmp_path) -> None:
