@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
 
 from precedents import Explainer, FormatError, Index, InputError
 from precedents.index import build as build_module
@@ -124,10 +126,31 @@ def test_of_two_that_begin_at_once_the_first_plan_holds(tmp_path, monkeypatch) -
     assert Explainer.load(folder, model, (x, y)).explain(x[7], 1).top.indices.tolist() == [[7]]
 
 
-def test_a_dataset_that_is_read_anew_makes_the_same_codes(world, built, tmp_path) -> None:
+class CountedReads(Items):
+    """How often a row was read."""
+
+    reads = 0
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        type(self).reads += 1
+        return super().__getitem__(i)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_dataset_that_is_read_anew_makes_the_same_codes_by_few_readings(
+    loaded, world, built, tmp_path
+) -> None:
     model, train, _ = world
-    Index.build(model, Items(*train), tmp_path / "items", memory=MEMORY, rows=ROWS)
+    n, data = len(train[1]), CountedReads(*train)
+    given = DataLoader(data, batch_size=64) if loaded else data
+    CountedReads.reads = 0
+    Index.build(model, given, tmp_path / "items", memory=MEMORY, rows=ROWS)
     assert contents(tmp_path / "items") == contents(built)
+    seen = shards_module.KNOWN + n // 16 + 1000  # by which the model is known, and of the sample
+    assert CountedReads.reads < 2 * n + seen
+    CountedReads.reads = 0
+    Explainer.load(tmp_path / "items", model, given, memory=MEMORY)
+    assert CountedReads.reads < n + seen
 
 
 @pytest.mark.parametrize("memory", ["60 MB", "1 GB"])

@@ -1,12 +1,14 @@
 """The second question: the answers of a full pass, from a few rows that are computed again."""
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
 
 from precedents import Explainer
 from precedents.errors import PrecedentsError
@@ -184,10 +186,39 @@ def test_a_dataset_is_read_at_its_places(world) -> None:
     assert found.top.indices.tolist() == expected.top.indices.tolist()
 
 
+class Stream(IterableDataset):
+    """A set without places."""
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        self.pairs = [(row, int(label)) for row, label in zip(x, y, strict=True)]
+
+    def __iter__(self) -> Iterator[tuple[Tensor, int]]:
+        return iter(self.pairs)
+
+
+def upside_down(items: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
+    """A collate_fn of a user's own."""
+    return torch.stack([x.flip(-1) for x, _ in items]), torch.tensor([y for _, y in items])
+
+
+@pytest.mark.parametrize("collate_fn", [None, upside_down])
+def test_a_loader_of_a_dataset_is_read_at_its_places(world, collate_fn) -> None:
+    model, train, cases = world
+    loader = DataLoader(Items(*train), batch_size=500, collate_fn=collate_fn)
+    explainer = Explainer(model, loader, memory=MEMORY)
+    explainer.explain(cases[0])
+    Counting.passed = 0
+    found = explainer.explain(cases[1])
+    assert found.completeness
+    assert Counting.passed < len(train[0]) / 2
+    expected = Explainer(model, loader, index=False).explain(cases[1])
+    assert found.top.indices.tolist() == expected.top.indices.tolist()
+
+
 @pytest.mark.parametrize("metric", ["cos_grad", "cos_x"])
 def test_a_stream_in_its_order_and_inputs_are_gone_through_again(world, metric: str) -> None:
     model, train, cases = world
-    data = DataLoader(Items(*train), batch_size=500) if metric == "cos_grad" else train
+    data = DataLoader(Stream(*train), batch_size=500) if metric == "cos_grad" else train
     explainer = Explainer(model, data, metric, memory=MEMORY)
     for case in cases[:2]:
         assert explainer.explain(case).completeness == ()

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from precedents.data.examples import Examples
-from precedents.data.sources import marks
 from precedents.gradients.rows import Rows, joined
 from precedents.index.codes import KEPT, LEFT, Coder, Codes, unit
 from precedents.index.search import FIRST, SHARE, SIGMAS, Alike, Approximation, Completed, Pool, Search, firsts
@@ -34,7 +33,6 @@ SAMPLE = 2048  # which has no more than so many,
 LEAST = 16  # and no fewer
 FLOAT32 = 4  # bytes
 CODE = KEPT + LEFT + 6 * FLOAT64  # bytes, about
-MARKED = 512  # instances that are read at once to be told apart
 ARRAYS = 12  # of one number for each training instance, that a search holds for a case
 
 CODES: Slot[Sequence[tuple[Coder, Codes]]] = Slot("codes of the training set", large=True)
@@ -205,9 +203,8 @@ def coder_of(sketch: CountSketch, blocks: Iterable[Rows], count: int) -> Coder:
 
 def _marks(train: Examples, places: list[int]) -> list[bytes]:
     """Of some training instances with their labels."""
-    starts = range(0, len(places), MARKED)
-    batches = (train.take(places[start : start + MARKED]) for start in starts)
-    return [mark for batch in batches for mark in marks(batch.inputs, batch.labels.tolist())]
+    pairs = zip(train.marks(places), train.labels[places].tolist(), strict=True)
+    return [mark + str(label).encode() for mark, label in pairs]
 
 
 @dataclass(frozen=True, eq=False)
