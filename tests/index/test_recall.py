@@ -235,3 +235,16 @@ def test_curvature_in_a_kronecker_basis_is_recalled_too(world) -> None:
     assert all(each.startswith("exact") for each in found.completeness)
     assert found.top.indices.tolist() == expected.top.indices.tolist()
     torch.testing.assert_close(found.top.scores, expected.top.scores, rtol=1e-9, atol=1e-12)
+
+
+def test_codes_that_are_kept_are_taken_from_the_budget_and_made_once(world) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, train)
+    budget, codes = explainer.subject.classifier.budget, 900 * len(train[0])
+    assert budget.held.bytes >= codes
+    Counting.passed = 0
+    explainer.explain(cases.repeat(3, 1, 1, 1))  # a pass, which makes no codes
+    assert Counting.passed < 1.2 * len(train[0])
+    held = budget.held.bytes
+    del explainer
+    assert budget.held.bytes <= held - codes

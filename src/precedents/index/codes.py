@@ -133,6 +133,11 @@ class Codes:
     def __len__(self) -> int:
         return len(self.squares)
 
+    @property
+    def bytes(self) -> int:
+        """In memory."""
+        return sum(each.nbytes for each in vars(self).values())
+
     def room(self, n: int) -> "Codes":
         """Room for n like these."""
         return Codes(*(each.new_empty(n, *each.shape[1:]) for each in vars(self).values()))

@@ -76,11 +76,10 @@ class Recall:
 
     def noted(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """The blocks of the whole training set, whose codes are kept once all have passed."""
-        if not self.suits:
+        if self.there or not self.suits:
             yield from blocks
             return
-        workspace, slot, n = self.relevance.workspace, self.slot, len(self.vectors)
-        coder, codes = self.coder(), None
+        n, coder, codes = len(self.vectors), self.coder(), None
         for places, rows in blocks:
             yield places, rows
             if coder is not None:
@@ -89,7 +88,13 @@ class Recall:
                 codes.put(slice(places.start, places.stop), found)
             del rows
         if coder is not None and codes is not None:
-            workspace.cache.put(slot, [(coder, codes)])
+            self.keep(coder, codes)
+
+    def keep(self, coder: Coder, codes: Codes) -> None:
+        """Keeps codes for all further questions, which have so much less of the budget."""
+        workspace = self.relevance.workspace
+        workspace.classifier.budget.held.until_gone(codes, codes.bytes)
+        workspace.cache.put(self.slot, [(coder, codes)])
 
     def coder(self) -> Coder | None:
         """With the basis of a sample of the rows; None if they are too dear to code as they pass by."""
