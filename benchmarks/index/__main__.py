@@ -5,24 +5,27 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 
 import torch
 from rich.console import Console
 
 from benchmarks import index
-from benchmarks.index import measured, rivals, scaling
+from benchmarks.index import codes, measured, rivals, scaling
 from benchmarks.index.measured import Setting
 from benchmarks.index.works import WORKS
-from benchmarks.machine import here
+from benchmarks.machine import here, plain
 from benchmarks.process import run_module
 from benchmarks.records import Record, Records, now
 
+CODES = "codes"
+
 
 def keys() -> list[str]:
-    """All that can be measured: the works, the workers, and what others keep in the place of some works."""
+    """All that can be measured: the works, the workers, codes of other sizes, and what others keep."""
     compared = [f"{name} {work}" for work, one in WORKS.items() if one.projected for name in rivals.LIBRARIES]
-    return [*WORKS, scaling.NAME, *compared]
+    return [*WORKS, scaling.NAME, *(f"{CODES} {model}" for model in codes.MODELS), *compared]
 
 
 def one(key: str, given: argparse.Namespace) -> Record:
@@ -31,6 +34,8 @@ def one(key: str, given: argparse.Namespace) -> Record:
     if key == scaling.NAME:
         return scaling.done(given.n, given.memory)
     library, _, work = key.partition(" ")
+    if library == CODES:
+        return codes.done(work, given.n)
     if library in rivals.LIBRARIES:
         return {"work": work, **rivals.done(Setting(work, given.n, given.data, given.memory), library)}
     setting = Setting(key, given.n, given.data, given.memory)
@@ -48,6 +53,15 @@ def wanted(given: argparse.Namespace, known: set[str]) -> Iterator[str]:
             raise SystemExit(f"No work is named {key!r}. Known: {'; '.join(keys())}.")
         if key not in known or given.only is not None:
             yield key
+
+
+def outcome(ended: "CompletedProcess[str]") -> Record:
+    """What a process has found, or why it failed: then the others are measured all the same."""
+    if ended.returncode:
+        said = ended.stderr.strip().splitlines()
+        return {"failed": plain(said[-1]) if said else f"exit code {ended.returncode}"}
+    found: Record = json.loads(ended.stdout.splitlines()[-1])
+    return found
 
 
 def arguments() -> argparse.Namespace:
@@ -75,11 +89,10 @@ def main() -> None:
     machine, versions = here()
     told = {"memory": given.memory, "data": given.data, "n": given.n, "folder": given.folder}
     passed = [f"--{name}={value}" for name, value in told.items() if value is not None]
-    for key in wanted(given, {record["key"] for record in records}):
+    done = {record["key"] for record in records if "failed" not in record}
+    for key in wanted(given, done):
         ended = run_module("benchmarks.index", f"--one={key}", *passed)
-        if ended.returncode:
-            raise RuntimeError(ended.stderr)
-        found = json.loads(ended.stdout.splitlines()[-1])
+        found = outcome(ended)
         console.print(f"{key}: {found}", markup=False)
         records.append({"key": key, **found, "date": now(), "machine": machine, "versions": versions})
 

@@ -1,5 +1,7 @@
 """One work: an index is built, loaded, asked and compared with full passes, in this process."""
 
+import ctypes
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from benchmarks.peak import megabytes
 from benchmarks.records import Record
 from precedents import Explainer, Index
 from precedents.index.check import IndexCheck
+from precedents.index.shards import FOLDER
 
 ASKED = 5  # further questions
 LONG = 20.0  # seconds of plain passes, after which the rest is counted by rows
@@ -50,6 +53,7 @@ def done(setting: Setting, folder: Path) -> Record:
         "parameters": sum(p.numel() for p in model.parameters()),
         "metric": work.metric,
         "memory": setting.memory,
+        "source": work.files if work.files is not None and setting.data is not None else "drawn",
         "plain": plain(model, *train),
         "copied": copying(),
     }
@@ -62,7 +66,8 @@ def done(setting: Setting, folder: Path) -> Record:
     found["load"] = perf_counter() - began
     found |= asked(loaded, cases, full=not work.dear) | {"peak": megabytes("VmHWM") - before}
     del loaded
-    return found | summary(Index.open(folder, model, train, memory=setting.memory).check(cases[:CASES]))
+    found |= summary(Index.open(folder, model, train, memory=setting.memory).check(cases[:CASES]))
+    return found | {"peak with check": megabytes("VmHWM") - before}
 
 
 def plain(model: nn.Module, x: Tensor, y: Tensor) -> float:
@@ -107,15 +112,24 @@ def timed(explainer: Explainer, cases: Tensor) -> list[float]:
 
 def built(model: nn.Module, train: Labelled, setting: Setting, folder: Path) -> Record:
     """An index, in as many pieces as the work has; what the process held before; from here its peak counts."""
-    work, before = setting.work, megabytes("VmRSS")
+    work, before = setting.work, settled()
     Path("/proc/self/clear_refs").write_text("5")
     began = perf_counter()
     for piece in range(work.pieces):
         part = None if work.pieces == 1 else f"{piece + 1}/{work.pieces}"
         Index.build(model, train, folder, work.metric, memory=setting.memory, shard=part)
     took = perf_counter() - began
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return {"before": before, "build": took, "bytes": size, "pieces": work.pieces}
+    sizes = {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    rows = sum(size for path, size in sizes.items() if path.parent.name == FOLDER)
+    told = {"bytes": rows, "beside": sum(sizes.values()) - rows}  # of rows, and of the index once
+    return {"before": before, "build": took, **told, "pieces": work.pieces}
+
+
+def settled() -> float:
+    """The memory of this process in MiB, without what it could give back."""
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    return megabytes("VmRSS")
 
 
 def asked(loaded: Explainer, cases: Tensor, *, full: bool) -> Record:
@@ -133,8 +147,9 @@ def summary(check: IndexCheck) -> Record:
     """What a check found."""
     again: Sequence[int] = sorted(each.computed for each in check.answered)
     return {
-        "recall": check.recall,
-        "error": check.error,
+        "recall": check.recall if check.indexed else None,
+        "error": check.error if check.indexed else None,
+        "passes": check.passes,
         "sure": check.sure,
         "computed": check.computed,
         "most": again[-1],

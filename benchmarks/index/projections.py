@@ -61,42 +61,52 @@ def gradients(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
 
 def logra(task: dict[str, Any]) -> Told:
     """Dattri's LoGra without a Hessian: each linear layer projected on both sides to 4,096 numbers."""
-    from dattri.algorithm.block_projected_if.core.compressor import setup_model_compressors
-    from dattri.algorithm.logra import LoGraAttributor
-    from dattri.task import AttributionTask
-
-    model = task["model"]
-
-    def loss(model: nn.Module, batch: tuple[Tensor, Tensor], device: str) -> Tensor:  # noqa: ARG001
-        return cross_entropy(model(batch[0]), batch[1])
-
-    train = DataLoader(TensorDataset(*task["train"]), BATCH)
-    with TemporaryDirectory() as folder:
-        told = AttributionTask(loss_func=loss, model=model, checkpoints=model.state_dict())
-        attributor = LoGraAttributor(told, hessian="Identity", device="cpu", offload="cpu", cache_dir=folder)
-        attributor.compressors = setup_model_compressors(  # which it would try on one instance without a batch
-            model,
-            attributor.layer_names,
-            sparsifier_kwargs=attributor.sparsifier_kwargs,
-            projector_kwargs=attributor.projector_kwargs,
-            sample_inputs=[task["train"][0][:2]],
-            device="cpu",
-        )
-        began = perf_counter()
-        attributor.cache(train)
-        attributor.compute_ifvp()
-        lengths = attributor.compute_self_attribution().sqrt()
+    x, y = task["train"]
+    train = DataLoader(TensorDataset(x, y), BATCH)
+    few = BATCH + len(x) % BATCH
+    with TemporaryDirectory() as folder, TemporaryDirectory() as other:
+        _lengths(_attributor(task, other), DataLoader(TensorDataset(x[:few], y[:few]), BATCH))  # it compiles
+        attributor, began = _attributor(task, folder), perf_counter()
+        lengths = _lengths(attributor, train)
         build, began = perf_counter() - began, perf_counter()
         pairs = zip(task["cases"].split(1), task["predicted"].split(1), strict=True)
         found = [attributor.attribute(train, DataLoader(TensorDataset(*pair), 1)) for pair in pairs]
         question = (perf_counter() - began) / task["m"]
         cases = [_length(attributor, pair) for pair in zip(task["cases"], task["predicted"], strict=True)]
     scores = torch.cat(found, dim=1).T / lengths / torch.tensor(cases)[:, None]
-    return scores, {
-        "build": build,
-        "question": question,
-        "bytes": float(FLOAT32 * (attributor.total_proj_dim or 0)),
-    }
+    size = float(FLOAT32 * (attributor.total_proj_dim or 0))
+    return scores, {"build": build, "question": question, "bytes": size}
+
+
+def _attributor(task: dict[str, Any], folder: str) -> Any:
+    """LoGra, with what projects each layer."""
+    from dattri.algorithm.block_projected_if.core.compressor import setup_model_compressors
+    from dattri.algorithm.logra import LoGraAttributor
+    from dattri.task import AttributionTask
+
+    def loss(model: nn.Module, batch: tuple[Tensor, Tensor], device: str) -> Tensor:  # noqa: ARG001
+        return cross_entropy(model(batch[0]), batch[1])
+
+    model = task["model"]
+    told = AttributionTask(loss_func=loss, model=model, checkpoints=model.state_dict())
+    attributor = LoGraAttributor(told, hessian="Identity", device="cpu", offload="cpu", cache_dir=folder)
+    attributor.compressors = setup_model_compressors(  # which it would try on one instance without a batch
+        model,
+        attributor.layer_names,
+        sparsifier_kwargs=attributor.sparsifier_kwargs,
+        projector_kwargs=attributor.projector_kwargs,
+        sample_inputs=[task["train"][0][:2]],
+        device="cpu",
+    )
+    return attributor
+
+
+def _lengths(attributor: Any, rows: "DataLoader[Any]") -> Tensor:
+    """Of what it keeps of the gradients of some rows, which it computes."""
+    attributor.cache(rows)
+    attributor.compute_ifvp()
+    lengths: Tensor = attributor.compute_self_attribution().sqrt()
+    return lengths
 
 
 def _length(attributor: Any, case: tuple[Tensor, Tensor]) -> float:

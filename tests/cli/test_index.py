@@ -32,6 +32,7 @@ def test_the_status_says_how_far_it_is(folder, precedents) -> None:
     found = json.loads(precedents("index", "status", "--index", "half", "--json").out)
     assert found["made"] == -(-found["shards"] // 2)
     assert not found["complete"]
+    assert precedents("index", "status", RUN, "--index", "half").code == 0
     asked = precedents("explain", RUN, "--index", "half", "--case", "1")
     assert asked.code == WRONG
     assert "is not complete" in asked.err
@@ -49,6 +50,8 @@ def test_an_index_of_another_model_is_refused(folder, precedents) -> None:
     assert done.code == WRONG
     assert "does not fit, for these differ" in done.err
     assert "nothing is no folder" in precedents("index", "status", "--index", "nothing").err
+    assert precedents("index", "status", RUN, *INDEX).code == 0
+    assert "does not fit" in precedents("index", "status", "--target", "grown:half", *INDEX).err
 
 
 def test_a_check_is_printed_and_given_as_json(folder, precedents) -> None:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
 
 from precedents import Explainer, FormatError, Index, InputError
+from precedents.index import build as build_module
 from precedents.index import shards as shards_module
 
 from .worlds import Counting, Items
@@ -106,10 +109,48 @@ def test_an_engine_makes_the_bytes_of_one_thread(tmp_path) -> None:
     assert torch.get_num_threads() == before
 
 
-def test_a_dataset_that_is_read_anew_makes_the_same_codes(world, built, tmp_path) -> None:
+def test_of_two_that_begin_at_once_the_first_plan_holds(tmp_path, monkeypatch) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(600, 5), torch.arange(600) % 2
+    model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    created, folder = build_module.create, tmp_path / "index"
+
+    def late(path: Path, text: str) -> bool:
+        monkeypatch.setattr(build_module, "create", created)
+        Index.build(model, (x, y), folder, memory="200 MB", rows=100, shard="1/2")
+        return created(path, text)
+
+    monkeypatch.setattr(build_module, "create", late)
+    assert Index.build(model, (x, y), folder, memory="300 MB", rows=100).state.complete
+    assert json.loads((folder / "plan.json").read_text())["memory"] == 200 * 10**6
+    assert Explainer.load(folder, model, (x, y)).explain(x[7], 1).top.indices.tolist() == [[7]]
+
+
+class CountedReads(Items):
+    """How often a row was read."""
+
+    reads = 0
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        type(self).reads += 1
+        return super().__getitem__(i)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_dataset_that_is_read_anew_makes_the_same_codes_by_few_readings(
+    loaded, world, built, tmp_path
+) -> None:
     model, train, _ = world
-    Index.build(model, Items(*train), tmp_path / "items", memory=MEMORY, rows=ROWS)
+    n, data = len(train[1]), CountedReads(*train)
+    given = DataLoader(data, batch_size=64) if loaded else data
+    CountedReads.reads = 0
+    Index.build(model, given, tmp_path / "items", memory=MEMORY, rows=ROWS)
     assert contents(tmp_path / "items") == contents(built)
+    seen = shards_module.KNOWN + n // 16 + 1000  # by which the model is known, and of the sample
+    assert CountedReads.reads < 2 * n + seen
+    CountedReads.reads = 0
+    Explainer.load(tmp_path / "items", model, given, memory=MEMORY)
+    assert CountedReads.reads < n + seen
 
 
 @pytest.mark.parametrize("memory", ["60 MB", "1 GB"])

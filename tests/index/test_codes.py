@@ -9,7 +9,7 @@ from torch import Tensor
 from precedents.gradients.rows import Rows
 from precedents.index import codes as codes_module
 from precedents.index.codes import Coder, Codes, unit
-from precedents.index.search import Pool, Search
+from precedents.index.search import Alike, Pool, Search
 
 
 def coded(rows: Tensor, sample: int) -> tuple[Coder, Codes]:
@@ -117,7 +117,8 @@ def test_a_list_that_is_proved_has_no_better_row_left(kind, asked, n, width, k, 
         return torch.where(lengths[places] > 0, cross / lengths[places], 0.0)
 
     pool = Pool(1, lambda places: case @ rows[places].T)
-    (found,) = Search(codes.approximation(coder, Rows.of(case)), score, lambda places: places, pool, k).found()
+    apart = Alike(lambda places: [str(place).encode() for place in places])
+    (found,) = Search(codes.approximation(coder, Rows.of(case)), score, apart, pool, k).found()
     best = true[pool.places].topk(min(k, len(pool.places))).values
     if found.sure == "proved":
         torch.testing.assert_close(best, true.topk(k).values, rtol=1e-9, atol=1e-12)

@@ -1,17 +1,18 @@
 """The second question: the answers of a full pass, from a few rows that are computed again."""
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
 
 from precedents import Explainer
 from precedents.errors import PrecedentsError
 from precedents.index import codes as codes_module
-from precedents.index import recall as recall_module
 from precedents.index import search as search_module
 
 from .worlds import MEMORY, Counting, Items, asked_before
@@ -75,8 +76,8 @@ def test_what_is_cut_off_is_said(world, monkeypatch) -> None:
     model, train, cases = world
     monkeypatch.setattr(search_module, "PROVING", -1)
     monkeypatch.setattr(search_module, "SIGMAS", 400.0)
-    for module in (search_module, recall_module):
-        monkeypatch.setattr(module, "SHORT", 0)
+    monkeypatch.setattr(search_module, "SHORT", 0)
+    monkeypatch.setattr(search_module, "CAP", 512)
     found = asked_before(model, train).explain(cases[0])
     assert "capped" in found.completeness[0]
     assert "others may be as relevant" in str(found)
@@ -85,7 +86,7 @@ def test_what_is_cut_off_is_said(world, monkeypatch) -> None:
 def test_of_a_set_that_is_not_very_large_a_pass_is_made_instead(world, monkeypatch) -> None:
     model, train, cases = world
     monkeypatch.setattr(search_module, "PROVING", -1)
-    monkeypatch.setattr(search_module, "SIGMAS", 400.0)
+    monkeypatch.setattr(search_module, "SIGMAS", 4000.0)
     explainer = asked_before(model, train)
     Counting.passed = 0
     assert explainer.explain(cases[0]).completeness == ()
@@ -185,10 +186,39 @@ def test_a_dataset_is_read_at_its_places(world) -> None:
     assert found.top.indices.tolist() == expected.top.indices.tolist()
 
 
+class Stream(IterableDataset):
+    """A set without places."""
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        self.pairs = [(row, int(label)) for row, label in zip(x, y, strict=True)]
+
+    def __iter__(self) -> Iterator[tuple[Tensor, int]]:
+        return iter(self.pairs)
+
+
+def upside_down(items: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
+    """A collate_fn of a user's own."""
+    return torch.stack([x.flip(-1) for x, _ in items]), torch.tensor([y for _, y in items])
+
+
+@pytest.mark.parametrize("collate_fn", [None, upside_down])
+def test_a_loader_of_a_dataset_is_read_at_its_places(world, collate_fn) -> None:
+    model, train, cases = world
+    loader = DataLoader(Items(*train), batch_size=500, collate_fn=collate_fn)
+    explainer = Explainer(model, loader, memory=MEMORY)
+    explainer.explain(cases[0])
+    Counting.passed = 0
+    found = explainer.explain(cases[1])
+    assert found.completeness
+    assert Counting.passed < len(train[0]) / 2
+    expected = Explainer(model, loader, index=False).explain(cases[1])
+    assert found.top.indices.tolist() == expected.top.indices.tolist()
+
+
 @pytest.mark.parametrize("metric", ["cos_grad", "cos_x"])
 def test_a_stream_in_its_order_and_inputs_are_gone_through_again(world, metric: str) -> None:
     model, train, cases = world
-    data = DataLoader(Items(*train), batch_size=500) if metric == "cos_grad" else train
+    data = DataLoader(Stream(*train), batch_size=500) if metric == "cos_grad" else train
     explainer = Explainer(model, data, metric, memory=MEMORY)
     for case in cases[:2]:
         assert explainer.explain(case).completeness == ()
@@ -205,3 +235,16 @@ def test_curvature_in_a_kronecker_basis_is_recalled_too(world) -> None:
     assert all(each.startswith("exact") for each in found.completeness)
     assert found.top.indices.tolist() == expected.top.indices.tolist()
     torch.testing.assert_close(found.top.scores, expected.top.scores, rtol=1e-9, atol=1e-12)
+
+
+def test_codes_that_are_kept_are_taken_from_the_budget_and_made_once(world) -> None:
+    model, train, cases = world
+    explainer = asked_before(model, train)
+    budget, codes = explainer.subject.classifier.budget, 900 * len(train[0])
+    assert budget.held.bytes >= codes
+    Counting.passed = 0
+    explainer.explain(cases.repeat(3, 1, 1, 1))  # a pass, which makes no codes
+    assert Counting.passed < 1.2 * len(train[0])
+    held = budget.held.bytes
+    del explainer
+    assert budget.held.bytes <= held - codes

@@ -1,6 +1,8 @@
+import os
+
 import pytest
 
-from precedents.runtime.atomic import whole, write
+from precedents.runtime.atomic import create, whole, write
 
 
 def names(folder) -> list[str]:
@@ -20,6 +22,19 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path) -> None:
     with pytest.raises(OSError, match="folder"):
         write(tmp_path / "folder", "text")
     assert names(tmp_path) == ["folder"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_many_who_create_a_file_the_first_does(tmp_path, monkeypatch, links) -> None:
+    def unknown(*_: object) -> None:
+        raise PermissionError("no links on this disk")
+
+    if not links:
+        monkeypatch.setattr(os, "link", unknown)
+    assert create(tmp_path / "file", "first")
+    assert not create(tmp_path / "file", "second")
+    assert (tmp_path / "file").read_text() == "first"
+    assert names(tmp_path) == ["file"]
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -147,6 +147,10 @@ class Encoded:
                 )
         return self.encoder.padded(fields)
 
+    def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:  # noqa: ARG002
+        """None: those of the first reading are not of what is read, which is padded."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class GivenTexts:

@@ -71,6 +71,10 @@ class FromItems(Source):
         self.readings.compare(indices, found, [member.label for member in members])
         return found
 
+    def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
+        """Of the first reading."""
+        return self.readings.known(indices)
+
     def members(self, indices: Sequence[int]) -> list[Member]:
         """The items, and what the collate_fn makes of each alone."""
         items = fetched(self.dataset, indices, self.readings.what)

@@ -45,6 +45,7 @@ __all__ = [
     "numbers",
 ]
 
+MARKED = 512  # instances that are read at once to be marked
 RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 NEEDED = (
     "Pass a pair of tensors (inputs, labels), a map-style dataset of pairs (x, y) or of dicts with a label, "
@@ -150,7 +151,7 @@ class Examples:
     @cached_property
     def ordered(self) -> bool:
         """Whether instances are read in their order alone, so that to read some is to read all before them."""
-        return isinstance(self.source, Streamed)
+        return isinstance(self.source, Streamed) and self.source.ordered
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Consecutive batches of at most `size` instances."""
@@ -178,9 +179,18 @@ class Examples:
         inputs = self.take(indices).inputs if indices else ()
         return [bare(inputs, i) for i in range(len(indices))]
 
-    def marks(self, size: int = 512) -> list[bytes]:
-        """Eight bytes for each instance, which differ when its input differs."""
-        return [mark for batch in self.batches(size) for mark in marks(batch.inputs, [0] * len(batch.labels))]
+    def marks(self, places: Sequence[int] | None = None) -> list[bytes]:
+        """Eight bytes for each instance, or for those at some places, which differ when its input differs.
+
+        Inputs that are compared with their first reading whenever they are read are not read for it.
+        """
+        places = range(len(self)) if places is None else places
+        known = self.source.known_marks(places)
+        if known is not None:
+            return known
+        starts = range(0, len(places), MARKED)
+        batches = (self.take(places[start : start + MARKED]) for start in starts)
+        return [mark for batch in batches for mark in marks(batch.inputs, [0] * len(batch.labels))]
 
     def fingerprint(self) -> str:
         """A text that differs when an input, a label or the order differs."""

@@ -1,5 +1,6 @@
 """Sources: where inputs are read from. Every reading of an instance gives the same values, or is an error."""
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -41,6 +42,10 @@ class Source(Protocol):
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """The inputs [b, ...] of these instances."""
+
+    def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:  # noqa: ARG002
+        """The marks of these inputs, if they were read before and are compared at every reading."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,24 +105,32 @@ class Readings:
     """What the instances were at their first reading."""
 
     what: str
-    marks: bytearray = field(default_factory=bytearray, repr=False)
+    marks: bytearray = field(default_factory=bytearray, repr=False)  # of inputs,
+    labels: "array[int]" = field(default_factory=lambda: array("q"), repr=False)  # and their labels
     seen: bytearray = field(default_factory=bytearray, repr=False)  # a byte for each instance that was read
     shapes: list[list[tuple[int, ...]]] = field(default_factory=list)  # of the first instance that was read
     guard: Guard = field(default_factory=Guard, repr=False)
 
     def compare(self, indices: Sequence[int], inputs: Inputs, labels: Sequence[int]) -> None:
         """Notes instances that are read for the first time; others must be what they were."""
-        found = marks(inputs, labels)
+        found = marks(inputs, [0] * len(labels))
         with self.guard.lock:
-            for i, mark in zip(indices, found, strict=True):
+            for i, mark, label in zip(indices, found, labels, strict=True):
                 if i >= len(self.seen):
                     room = i + 1 - len(self.seen)
                     self.seen.extend(bytes(room))
                     self.marks.extend(bytes(room * MARK_BYTES))
+                    self.labels.extend([0] * room)
                 place = slice(i * MARK_BYTES, (i + 1) * MARK_BYTES)
-                if self.seen[i] and self.marks[place] != mark:
+                if self.seen[i] and (self.marks[place] != mark or self.labels[i] != label):
                     raise self.changed(i)
-                self.seen[i], self.marks[place] = 1, mark
+                self.seen[i], self.marks[place], self.labels[i] = 1, mark, label
+
+    def known(self, indices: Sequence[int]) -> list[bytes] | None:
+        """The marks of some inputs, if all of them were read."""
+        if not all(i < len(self.seen) and self.seen[i] for i in indices):
+            return None
+        return [bytes(self.marks[i * MARK_BYTES : (i + 1) * MARK_BYTES]) for i in indices]
 
     def shaped(self, i: int, inputs: Inputs) -> None:
         """Refuses an instance of another shape than the first."""
@@ -152,6 +165,10 @@ class FromDataset(Source):
     def read(self, indices: Sequence[int]) -> Inputs:
         """The instances one by one."""
         return self.labelled(indices)[0]
+
+    def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
+        """Of the first reading."""
+        return self.readings.known(indices)
 
     def labelled(self, indices: Sequence[int]) -> Chunk:
         """With their labels; 0 where items have none."""

@@ -40,6 +40,15 @@ class Streamed(Source):
         self._guard = Guard()
         self._process = os.getpid()  # whose stream it is
 
+    @property
+    def ordered(self) -> bool:
+        """Whether instances come in their order alone."""
+        return self._pick is None
+
+    def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
+        """Of the first reading."""
+        return self._readings.known(indices)
+
     def first_pass(self) -> list[int]:
         """The labels of all instances, which are read for the first time."""
         labels: list[int] = []
@@ -50,7 +59,7 @@ class Streamed(Source):
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """Going on from where the stream is, or from its beginning if that has gone by."""
-        if self._pick is not None and not isinstance(indices, range):
+        if self._pick is not None and not self._follows(indices):
             inputs, labels = self._pick(indices)
             self._readings.compare(indices, inputs, labels)
             return inputs
@@ -66,6 +75,12 @@ class Streamed(Source):
             return found
         places = {i: place for place, i in enumerate(order)}
         return mapped(lambda leaf: leaf[[places[i] for i in indices]], found)
+
+    def _follows(self, indices: Sequence[int]) -> bool:
+        """Whether these come next, so that the stream is not gone through for them alone."""
+        start = indices[0] if isinstance(indices, range) and indices.step == 1 and indices else -1
+        here = self._places if self._held is not None else range(0)
+        return start == 0 or here.start <= start <= here.stop
 
     def _pieces(self, wanted: list[int]) -> list[Inputs]:
         """These instances, in ascending order, in as many pieces as they lie in chunks."""

@@ -28,7 +28,7 @@ from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.advice import typed
-from precedents.runtime.atomic import sweep, written_to
+from precedents.runtime.atomic import create, sweep, written_to
 from precedents.runtime.budget import Budget
 from precedents.runtime.engines._engine import Engine
 from precedents.runtime.engines._find import engine_of
@@ -96,8 +96,8 @@ class Building:
                 f"{typed('rows', '--rows')} out to go on with those, or build elsewhere."
             )
 
-    def _plan(self) -> Relevance:
-        """Writes a new plan; what it is of."""
+    def _plan(self) -> Relevance | None:
+        """Writes a new plan; what it is of, unless another process was first, whose plan holds."""
         memory = Budget.of(self.memory).bytes if self.memory is not None else unasked()
         relevance = self.made(memory)
         told = refusal(relevance)
@@ -107,8 +107,7 @@ class Building:
         with threads(self.threads):
             plan = IndexPlan.of(relevance, memory, self.rows or ROWS)
         self.folder.mkdir(parents=True, exist_ok=True)
-        plan.write(self.folder / PLAN)
-        return relevance
+        return relevance if create(self.folder / PLAN, plan.text) else None
 
     def built(self, engine: str | Engine | None = None, part: str | None = None) -> Workshop:
         """Makes the shards that are missing, or those of a part; then index.json, if none is missing."""
@@ -147,7 +146,7 @@ def saved_codes(recall: Recall, folder: Path) -> None:
 
 def finished(workshop: Workshop) -> bool:
     """Writes index.json if no shard is missing; whether it is there."""
-    if workshop.missing(range(workshop.count)):
+    if not all(workshop.is_done(number) for number in range(workshop.count)):
         return False
     swept(workshop.folder)
     subject, folder = workshop.relevance.workspace.subject, workshop.folder

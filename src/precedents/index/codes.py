@@ -45,16 +45,17 @@ class Coder:
 
     first: CountSketch
     basis: Tensor  # [length of the first sketch, kept], orthonormal columns
+    buckets: int = LEFT  # of what the basis leaves out
 
     @classmethod
-    def of(cls, first: CountSketch, sample: Tensor, kept: int = KEPT) -> "Coder":
+    def of(cls, first: CountSketch, sample: Tensor, kept: int = KEPT, buckets: int = LEFT) -> "Coder":
         """With the principal directions of some rows [s, length], each of unit length or zero."""
         gram = (sample @ sample.T).double()
         values, vectors = torch.linalg.eigh(gram)
-        directions = sample.T @ vectors[:, -kept:].flip(1).to(sample)
+        directions = sample.T @ vectors.flip(1)[:, :kept].to(sample)
         sure = values.flip(0)[:kept] > gram.diagonal().sum() * 1e-7  # others are noise, which costs a byte each
         basis = torch.linalg.qr(directions[:, sure]).Q
-        return cls(first, basis)
+        return cls(first, basis, buckets)
 
     @classmethod
     def sketch_of(cls, width: int) -> CountSketch:
@@ -64,7 +65,7 @@ class Coder:
     @cached_property
     def second(self) -> CountSketch:
         """Of what the basis leaves out."""
-        return CountSketch(self.first.length, LEFT, seed=1)
+        return CountSketch(self.first.length, self.buckets, seed=1)
 
     @cached_property
     def _basis_sketch(self) -> Tensor:
@@ -132,6 +133,11 @@ class Codes:
 
     def __len__(self) -> int:
         return len(self.squares)
+
+    @property
+    def bytes(self) -> int:
+        """In memory."""
+        return sum(each.nbytes for each in vars(self).values())
 
     def room(self, n: int) -> "Codes":
         """Room for n like these."""

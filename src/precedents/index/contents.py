@@ -175,8 +175,7 @@ class IndexFolder:
         refuse(list(other_rows(then, now, or_made_by(relevance))), self.folder)
         refuse(self._otherwise(relevance, known), self.folder)
         basis = CodeBasis.read(self.folder / BASIS, first, relevance)
-        codes = codes if len(self.kept) == self.total else codes.some(self.kept)
-        relevance.workspace.cache.put(recall.slot, [(basis.coder, codes)])
+        recall.keep(basis.coder, codes)
 
     def _refuse_number(self, n: int) -> None:
         """Refuses a training set of another size, with what makes it fit."""
@@ -189,15 +188,17 @@ class IndexFolder:
         refuse(found, self.folder)
 
     def _read(self) -> tuple[dict[str, Tensor], Codes]:
-        """What is known of all rows, and their codes."""
+        """What is known of all rows, and the codes of those that were not removed."""
         known: dict[str, list[Tensor]] = {}
         room: Codes | None = None
         shards = [shard for plan in self.plans for shard in plan.shards]
         for number, shard in enumerate(tracked(shards, "shards of the index")):
             found = read_shard(self.folder, self.plans, number)
             codes = Codes(*(found.pop(name) for name in CODES))
-            room = codes.room(self.total) if room is None else room
-            room.put(slice(shard.start, shard.stop), codes)
+            room = codes.room(len(self.kept)) if room is None else room
+            start, stop = torch.searchsorted(self.kept, torch.tensor([shard.start, shard.stop])).tolist()
+            here = self.kept[start:stop] - shard.start
+            room.put(slice(start, stop), codes if len(here) == len(codes) else codes.some(here))
             found["seen"] = found["seen"] + shard.start
             for name, value in found.items():
                 known.setdefault(name, []).append(value)

@@ -13,13 +13,11 @@ from torch import Tensor
 from precedents.classifier.behaviour import sketched
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
-from precedents.data.sources import marks
 from precedents.gradients.rows import Rows
 from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Vectors
 
-MARKED = 512  # instances that are read at once to be marked
 ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
 
 
@@ -71,11 +69,8 @@ def weights(model: Classifier) -> dict[str, str]:
 
 def row_marks(train: Examples, places: range) -> Tensor:
     """Eight bytes for each of some rows [b, 8], which differ when its input differs."""
-    found = []
-    for start in range(places.start, places.stop, MARKED):
-        batch = train.take(range(start, min(start + MARKED, places.stop)))
-        found += marks(batch.inputs, [0] * len(batch.labels))
-    return torch.frombuffer(bytearray(b"".join(found)), dtype=torch.uint8).reshape(len(places), -1)
+    found = bytearray(b"".join(train.marks(places)))
+    return torch.frombuffer(found, dtype=torch.uint8).reshape(len(places), -1)
 
 
 def other_rows(before: Mapping[str, Tensor], now: Mapping[str, Tensor], made_by: str = "") -> Iterator[str]:

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from precedents.data.examples import Examples
-from precedents.data.sources import marks
 from precedents.gradients.rows import Rows, joined
 from precedents.index.codes import KEPT, LEFT, Coder, Codes, unit
-from precedents.index.search import FIRST, SHORT, SIGMAS, Approximation, Completed, Pool, Search, firsts
+from precedents.index.search import FIRST, SHARE, SIGMAS, Alike, Approximation, Completed, Pool, Search, firsts
 from precedents.index.sketch import CountSketch
 from precedents.index.suited import coordinates, refusal
 from precedents.metrics.kernel import Kernel
@@ -29,12 +28,11 @@ from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked
 
 FEWEST = 8 * FIRST  # training instances that are worth codes
-SHARE = 16  # of how many instances one is in the sample that the basis is made of,
+SAMPLED = 16  # of how many instances one is in the sample that the basis is made of,
 SAMPLE = 2048  # which has no more than so many,
 LEAST = 16  # and no fewer
 FLOAT32 = 4  # bytes
 CODE = KEPT + LEFT + 6 * FLOAT64  # bytes, about
-MARKED = 512  # instances that are read at once to be told apart
 ARRAYS = 12  # of one number for each training instance, that a search holds for a case
 
 CODES: Slot[Sequence[tuple[Coder, Codes]]] = Slot("codes of the training set", large=True)
@@ -74,15 +72,14 @@ class Recall:
     def sample(self) -> int:
         """How many rows the basis is made of: as many as are useful, or as there is room for."""
         row = FLOAT32 * Coder.sketch_of(self.vectors.width).length
-        return min(SAMPLE, len(self.vectors) // SHARE, self.relevance.workspace.room // (2 * row))
+        return min(SAMPLE, len(self.vectors) // SAMPLED, self.relevance.workspace.room // (2 * row))
 
     def noted(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """The blocks of the whole training set, whose codes are kept once all have passed."""
-        if not self.suits:
+        if self.there or not self.suits:
             yield from blocks
             return
-        workspace, slot, n = self.relevance.workspace, self.slot, len(self.vectors)
-        coder, codes = self.coder(), None
+        n, coder, codes = len(self.vectors), self.coder(), None
         for places, rows in blocks:
             yield places, rows
             if coder is not None:
@@ -91,7 +88,13 @@ class Recall:
                 codes.put(slice(places.start, places.stop), found)
             del rows
         if coder is not None and codes is not None:
-            workspace.cache.put(slot, [(coder, codes)])
+            self.keep(coder, codes)
+
+    def keep(self, coder: Coder, codes: Codes) -> None:
+        """Keeps codes for all further questions, which have so much less of the budget."""
+        workspace = self.relevance.workspace
+        workspace.classifier.budget.held.until_gone(codes, codes.bytes)
+        workspace.cache.put(self.slot, [(coder, codes)])
 
     def coder(self) -> Coder | None:
         """With the basis of a sample of the rows; None if they are too dear to code as they pass by."""
@@ -147,7 +150,7 @@ class Recall:
     def computed(self, m: int) -> int | None:
         """How many rows m cases will have computed again; None if a pass over all of them answers."""
         few = m * firsts(1)
-        return few if self.there and 2 * few <= len(self.vectors) else None
+        return few if self.there and SHARE * few <= len(self.vectors) else None
 
     def ranked(self, cases: Examples, k: int) -> Ranked | None:
         """The k most relevant of each case; None where a pass over the training set must tell.
@@ -167,7 +170,7 @@ class Recall:
         """What codes and rows that are computed again say of the cases; nothing where a pass is as cheap."""
         n = len(self.vectors)
         found = self.relevance.workspace.cache.get(self.slot)
-        if found is None or 2 * len(cases) * firsts(checked_k(k, n)) > n:
+        if found is None or SHARE * len(cases) * firsts(checked_k(k, n)) > n:
             return []
         self.relevance.workspace.train.unchanged()
         return [Answer.of(self.relevance, *found[0], group, k) for group in self._groups(cases)]
@@ -203,13 +206,10 @@ def coder_of(sketch: CountSketch, blocks: Iterable[Rows], count: int) -> Coder:
     return Coder.of(sketch, sample)
 
 
-def _alike(vectors: Vectors, places: Tensor) -> Tensor:
-    """A number for each of some training instances, which is the same for equal ones with equal labels."""
-    train, numbers, found = vectors.workspace.train, dict[bytes, int](), []
-    for start in range(0, len(places), MARKED):
-        batch = train.take(places[start : start + MARKED].tolist())
-        found += marks(batch.inputs, batch.labels.tolist())
-    return torch.tensor([numbers.setdefault(mark, len(numbers)) for mark in found])
+def _marks(train: Examples, places: list[int]) -> list[bytes]:
+    """Of some training instances with their labels."""
+    pairs = zip(train.marks(places), train.labels[places].tolist(), strict=True)
+    return [mark + str(label).encode() for mark, label in pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +221,7 @@ class Answer:
     completed: Sequence[Completed]
     scores: Tensor  # [m, u], of what was computed again
     top: TopK
+    in_vain: bool  # whether a pass over all rows is not much dearer, and surer
 
     @classmethod
     def of(cls, relevance: Relevance, coder: Coder, codes: Codes, cases: Examples, k: int) -> "Answer":
@@ -238,15 +239,12 @@ class Answer:
             return torch.cat([case.products(rows) for rows in some(relevance, places, vectors.at_once)], dim=1)
 
         known, pool = codes.approximation(coder, case), Pool(m, compute)
-        completed = Search(known, score, partial(_alike, vectors), pool, k).found()
+        search = Search(known, score, Alike(partial(_marks, vectors.workspace.train)), pool, k)
+        completed = search.found()
         scores = torch.stack([score(i, pool.cross[i], pool.places) for i in range(m)])
         order = descending(scores)[:, :k]
-        return cls(known, pool, completed, scores, TopK(pool.places[order], scores.gather(1, order)))
-
-    @property
-    def in_vain(self) -> bool:
-        """Whether a pass over all rows is not much dearer, and surer."""
-        return len(self.known.lengths) <= SHORT and any(each.sure == "capped" for each in self.completed)
+        top = TopK(pool.places[order], scores.gather(1, order))
+        return cls(known, pool, completed, scores, top, search.is_in_vain(completed))
 
     def below(self) -> Tensor:
         """How many rows have lower scores than each of the best [m, k], at least; NaN is below every number."""

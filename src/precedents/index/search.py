@@ -2,10 +2,11 @@
 
 Where a bound is known, rows are computed until the list is proved complete, if that takes few. Else the error
 of the codes is measured on the rows that were computed anyway, and others are left out that are several such
-errors below the k-th score. What would take too many rows is cut off, and said.
+errors below the k-th score. What would take too many rows is cut off, and said; where a pass over all of them
+is not much dearer than what is read already, the search is given up for that pass.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,11 +16,11 @@ from torch import Tensor
 FIRST = 64  # rows that are computed again for each case, by which the error of all others is judged
 BATCH = 256  # rows that are computed again at once after that, for all cases
 LOOKED = 16384  # rows among which equal ones are looked for, where there are very many
-CAP = 2048  # rows that are computed again for a case, at most
 PROVING = 256  # rows that are computed again to prove that a list is complete
-SHARE = 16  # and no more than one of so many
-SHORT = 2 * SHARE * CAP  # rows of which a pass over all is not much dearer,
-HOPELESS = 4  # and which are not begun if so many times more seem to be left
+SHARE = 2  # of how many rows one may be computed again before all of them pass by instead
+SHORT = 65536  # rows of which a list is never cut off: they pass by instead; of more
+CAP = 2048  # are computed again for a case, at most
+DIGITS = (1e4, 1e3)  # steps of a logarithm of a length, and of a cosine, within which rows may be equal
 SIGMAS = 4.0  # errors that a row must be below, to be left out
 
 Sure = Literal["proved", "likely", "capped"]
@@ -57,6 +58,28 @@ class Pool:
         return self.cross[case, torch.searchsorted(self.places, places)]
 
 
+class Alike:
+    """A number for each of some rows, which equal rows share; each row is read once."""
+
+    def __init__(self, read: Callable[[list[int]], Sequence[bytes]]) -> None:
+        self._read = read
+        self._known: dict[int, bytes] = {}  # marks by place
+        self._numbers: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def at(self, places: Tensor) -> Tensor:
+        """The numbers [u] of the rows at some places."""
+        every = places.tolist()
+        new = [place for place in every if place not in self._known]
+        self._known.update(zip(new, self._read(new), strict=True))
+        return torch.tensor(
+            [self._numbers.setdefault(self._known[place], len(self._numbers)) for place in every],
+            dtype=torch.long,
+        )
+
+
 Score = Callable[[int, Tensor, Tensor], Tensor]  # of a case's inner products [u] with the rows at places [u]
 
 
@@ -71,7 +94,7 @@ class Search:
 
     known: Approximation
     score: Score
-    alike: Callable[[Tensor], Tensor]  # a number for each of the rows at places [u], which equal rows share
+    alike: Alike
     pool: Pool
     k: int
 
@@ -81,15 +104,25 @@ class Search:
         self.pool.add(torch.cat(best))
         return [self._completed(case, first) for case, first in enumerate(best)]
 
+    def is_in_vain(self, found: Sequence["Completed"]) -> bool:
+        """Whether a pass over all rows is not much dearer than more of this, and surer."""
+        cut = any(each.sure == "capped" for each in found)
+        return cut and (len(self.known.lengths) <= SHORT or self.cost + BATCH > self.worth)
+
     def _firsts(self, case: int) -> Tensor:
         """The rows [u] that seem to be best."""
         about = self._scores(case, self.known.about[case])
         return about.nan_to_num(nan=-torch.inf).topk(min(len(about), firsts(self.k))).indices
 
     @property
-    def cap(self) -> int:
-        """How many rows may be computed again for a case."""
-        return min(CAP, len(self.known.lengths) // SHARE)
+    def cost(self) -> int:
+        """How many rows were computed; one that is only read costs half as much."""
+        return len(self.pool.places) + len(self.alike) // 2
+
+    @property
+    def worth(self) -> int:
+        """What it may cost."""
+        return len(self.known.lengths) // SHARE
 
     def _completed(self, case: int, first: Tensor) -> "Completed":
         reach = self._scores(case, self._reach(case, first))
@@ -98,7 +131,7 @@ class Search:
             few = int(self._open(case, most).sum()) <= PROVING
             if few and self._complete(case, most, PROVING):
                 return Completed("proved", reach)
-        return Completed("likely" if self._complete(case, reach, self.cap) else "capped", reach)
+        return Completed("likely" if self._complete(case, reach, CAP) else "capped", reach)
 
     def _reach(self, case: int, first: Tensor) -> Tensor:
         """Cosines [n] that are not exceeded, as far as the errors of the first rows tell."""
@@ -110,14 +143,18 @@ class Search:
 
     def _complete(self, case: int, reach: Tensor, cap: int) -> bool:
         """Computes rows that may be among the k best, the most promising first; whether none is left."""
-        n, left = len(reach), self._best(self._open(case, reach), reach)
-        while len(left) and cap > 0 and (len(left) <= HOPELESS * cap or n > SHORT):
-            self.pool.add(left[: min(BATCH, cap)])
+        left = self._best(case, self._open(case, reach), reach)
+        while len(left) and (len(reach) <= SHORT or cap > 0) and self._pays(left):
+            self.pool.add(left[:BATCH])
             cap -= BATCH
-            left = self._best(self._open(case, reach), reach)
+            left = self._best(case, self._open(case, reach), reach)
         return not len(left)
 
-    def _best(self, may: Tensor, reach: Tensor) -> Tensor:
+    def _pays(self, left: Tensor) -> bool:
+        """Whether what is left to be computed is worth it; of very many rows, whether the next ones are."""
+        return self.cost + (len(left) if len(self.known.lengths) <= SHORT else BATCH) <= self.worth
+
+    def _best(self, case: int, may: Tensor, reach: Tensor) -> Tensor:
         """Rows in the order of what they may reach; of very many, no more than k that are equal.
 
         Of equal rows the first ones rank before the others.
@@ -127,11 +164,22 @@ class Search:
         if len(left) <= BATCH:
             return left
         every = torch.cat([left[:LOOKED], self.pool.places]).sort().values
-        own = self.alike(every)
+        own = self._numbers(case, every)
         order = own.argsort(stable=True)
         begins = torch.searchsorted(own[order], own[order])  # where the group of each begins
         first = every[order[torch.arange(len(every)) - begins < self.k]]
         return left[torch.isin(left, first) | (torch.arange(len(left)) >= LOOKED)]
+
+    def _numbers(self, case: int, places: Tensor) -> Tensor:
+        """Numbers [u] of rows, which equal rows share; only rows whose codes are like others' are read."""
+        lengths, about = self.known.lengths[places].log(), self.known.about[case, places].double()
+        steps = zip((lengths, about), DIGITS, strict=True)
+        keys = [(each * digits).nan_to_num(0, 0, 0).round().long() for each, digits in steps]
+        _, group, counts = (keys[0] * 2**16 + keys[1]).unique(return_inverse=True, return_counts=True)
+        several = counts[group] > 1
+        numbers = -1 - torch.arange(len(places))
+        numbers[several] = self.alike.at(places[several])
+        return numbers
 
     def _open(self, case: int, reach: Tensor) -> Tensor:
         """Which rows [n] may be among the k best and are not computed; what may tie counts, NaN does not."""

@@ -28,7 +28,7 @@ from precedents.runtime.progress import tracked
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
 
 FOLDER = "shards"
-KNOWN = 4096  # instances in all whose logits are kept, by which a model is known; of fewer, all
+KNOWN = 1024  # instances in all whose logits are kept, by which a model is known; of fewer, all
 CODES = [each.name for each in fields(Codes)]
 
 Maker = Callable[
@@ -112,7 +112,7 @@ class Workshop:
 def rows_known(relevance: Relevance, places: range, n: int) -> dict[str, Tensor]:
     """Labels and marks of all rows, and what the model makes of some of them; there are n in all."""
     train = relevance.workspace.train
-    seen = places[:: max(1, n // KNOWN)]
+    seen = places[:: max(1, -(-n // KNOWN))]
     found: dict[str, Tensor] = {
         "labels": train.labels[places.start : places.stop],
         "rows": row_marks(train, places),

@@ -64,6 +64,6 @@ def refusal(relevance: Relevance) -> str | None:
     if workspace.train.ordered:
         return (
             "The training set is a stream, which has no places to read at: rows are computed again for every "
-            "question. Pass a dataset with places, or a pair of tensors."
+            "question. Pass a map-style dataset, a DataLoader of one, or a pair of tensors."
         )
     return None

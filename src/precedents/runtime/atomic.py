@@ -27,6 +27,29 @@ Own = Callable[[Path], bool]  # whether a file, by its path within the folder, i
 
 def write(path: Path, content: str | bytes) -> None:
     """Writes a file under a temporary name in the same folder, then gives it its own."""
+    _written(path, content, Path.replace)
+
+
+def create(path: Path, content: str | bytes) -> bool:
+    """The same, unless the file is there: of many who create it one does. Whether that is this one."""
+    try:
+        _written(path, content, _first)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _first(fresh: Path, path: Path) -> None:
+    """Gives a file its name, unless there is one of that name; where a disk has no links, if none is seen."""
+    try:
+        os.link(fresh, path)
+    except OSError as error:
+        if isinstance(error, FileExistsError) or path.exists():
+            raise FileExistsError(path) from error
+        fresh.replace(path)
+
+
+def _written(path: Path, content: str | bytes, named: Callable[[Path, Path], object]) -> None:
     fresh = _beside(path, "new")
     with locked(path.parent):
         sweep(path)
@@ -35,7 +58,7 @@ def write(path: Path, content: str | bytes) -> None:
     try:
         complete(file, content.encode() if isinstance(content, str) else content)
         os.fsync(file)
-        fresh.replace(path)
+        named(fresh, path)
         settled(path.parent)
     finally:
         released(file)

@@ -37,6 +37,7 @@ def check(
         opened = Index.open(index, chosen.model, chosen.train, memory=memory, **told(chosen))
         found = opened.check(chosen.test.selected(range(min(cases, len(chosen.test)))), k)
         if as_json:
-            show_json({"recall": found.recall, "error": found.error, "sure": found.sure, **asdict(found)})
+            good = {"recall": found.recall, "error": found.error} if found.indexed else {}
+            show_json({**good, "passes": found.passes, "sure": found.sure, **asdict(found)})
         else:
             show(str(found))
