@@ -114,14 +114,14 @@ def world(inputs: Inputs) -> tuple[Examples, Batch]:
     return examples, examples.take(range(b))
 
 
-def agree(module: nn.Module, inputs: Inputs) -> Plan:
-    """Asserts that the gradients are right to 1e-9 of the largest; says how they were computed."""
+def agree(module: nn.Module, inputs: Inputs, within: float = 1e-9) -> Plan:
+    """Asserts that the gradients are right to that part of the largest; says how they were computed."""
     examples, batch = world(inputs)
     model = Classifier.of(module, examples)
     rows = loss_gradients(model, batch)
     assert not rows.squares().requires_grad
     ours, theirs = rows.dense(), one_at_a_time(module, inputs, batch.labels)
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9 * float(theirs.abs().max()))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=within * float(theirs.abs().max()))
     return planned(model)
 
 
@@ -140,11 +140,11 @@ def factored(plan: Plan) -> set[str]:
     return {name for name, parameter in plan.model.parameters.items() if id(parameter) in plan.factored}
 
 
-def slow(module: nn.Module, inputs: Inputs) -> tuple[Plan, str]:
+def slow(module: nn.Module, inputs: Inputs, within: float = 1e-9) -> tuple[Plan, str]:
     """Asserts that it is said, once, that a slower fallback is taken; gives what is said."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        plan = agree(module, inputs)
+        plan = agree(module, inputs, within)
     (message,) = [str(warning.message) for warning in said if warning.category is SlowGradientsWarning]
     return plan, message
 

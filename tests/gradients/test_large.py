@@ -61,7 +61,7 @@ def test_a_parameter_without_a_rule_is_given_as_copies_without_a_slower_way() ->
 
 def test_a_weight_that_is_used_outside_of_its_layer_is_found_out() -> None:
     _, message = slow(stirred(Encoder(tied=True)), tokens(2))
-    assert "used outside of the layers" in message
+    assert "for layer.self_attn.out_proj.weight, used outside of a layer" in message
 
 
 def test_hooks_of_the_trial_are_not_left_on_the_model() -> None:

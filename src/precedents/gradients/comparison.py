@@ -33,13 +33,17 @@ def noted(part: Part) -> Note:
 class HeldGradients:
     """A sink that holds the gradients of one instance, as factors where they have some."""
 
-    def __init__(self, instance: int, keys: Collection[int]) -> None:
-        self.instance, self.keys = instance, keys  # the ids of the parameters in question
+    def __init__(self, instance: int, b: int, keys: Collection[int]) -> None:
+        self.instance, self.b, self.keys = instance, b, keys  # of b; the ids of the parameters in question
         self.parts: dict[int, list[Part]] = {}  # by the parameter's id
         self.notes: list[Note] = []
+        self.odd: set[int] = set()  # the ids of parameters with another number of gradients
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
+        if len(part) != self.b:
+            self.odd.add(id(part.parameter))
+            return
         self.notes.append(noted(part))
         if id(part.parameter) not in self.keys:
             return
@@ -61,34 +65,36 @@ class GradientComparison:
     """How far the gradients of an instance are from what plain autograd gives."""
 
     def __init__(self, held: HeldGradients) -> None:
-        self.held, self.largest, self.excess = held, 0.0, 0.0
+        self.held, self.largest = held, 0.0
+        self.excess: dict[int, float] = {}  # by the parameter's id
 
     @property
-    def agrees(self) -> bool:
-        """Whether no number differs by more than a part of it and of the largest of all."""
-        return self.excess <= ABSOLUTE * self.largest + 1e-300
+    def wrong(self) -> set[int]:
+        """The ids of those of which a number differs by more than a part of it and of the largest of all."""
+        most = ABSOLUTE * self.largest + 1e-300
+        return {key for key, excess in self.excess.items() if not excess <= most}
 
     def arrived(self, key: int, back: Tensor) -> Tensor | None:
         """Compares what came back to a parameter; in its place there is nothing to be held."""
         theirs, ours = back.detach().to_dense().flatten().cpu(), self.held.formed(key)
         ours = torch.zeros_like(theirs) if ours is None else ours
-        self._compare(ours, theirs)
+        self._compare(key, ours, theirs)
         return None if back.is_sparse else back.new_zeros(()).expand_as(back)
 
-    def _compare(self, ours: Tensor, theirs: Tensor) -> None:
+    def _compare(self, key: int, ours: Tensor, theirs: Tensor) -> None:
         """Notes how large the numbers are, and by how much they differ too much; ours are written over."""
         for mine, wanted in zip(ours.split(PIECE_NUMBERS), theirs.split(PIECE_NUMBERS), strict=True):
             sizes = wanted.abs()
             excess = float(mine.sub_(wanted).abs_().sub_(sizes, alpha=RELATIVE).max())
             self.largest = max(self.largest, float(sizes.max()))
-            self.excess = inf if isnan(excess) else max(self.excess, excess)
+            self.excess[key] = inf if isnan(excess) else max(self.excess.get(key, 0.0), excess)
 
     def rest(self) -> None:
         """Compares what plain autograd knows nothing of, which is to be zero."""
         for key in list(self.held.parts):
             ours = self.held.formed(key)
             assert ours is not None
-            self._compare(ours, torch.zeros_like(ours))
+            self._compare(key, ours, torch.zeros_like(ours))
 
 
 class Apart:
@@ -110,28 +116,31 @@ class Apart:
         with torch.enable_grad():
             self.logits = logits(deepcopy(module, {**own, **shared}))
         self.cotangent = cotangent.to(self.logits)
-        self.notes: list[Note] = []  # of the last pass
+        self.notes: list[Note] = []  # of the last pass,
+        self.odd: set[int] = set()  # which parameters had another number of gradients than there are instances,
+        self.zero = True  # and whether all of the last comparison are zero
 
     def right(self, inputs: Inputs, recording: Recording, parameter: Tensor) -> bool:
         """Whether a recording gives the gradients of one parameter as plain autograd does."""
-        return all(each.agrees for each in self._comparisons(inputs, recording, [id(parameter)]))
+        return not self._wrong(inputs, recording, [id(parameter)])
 
-    def all_right(self, inputs: Inputs, recording: Recording) -> bool:
-        """Whether it gives those of all parameters, which are not all zero."""
-        found = False
-        for each in self._comparisons(inputs, recording, self.parameters):
-            if not each.agrees:
-                return False
-            found = found or each.largest > 0
-        return found
+    def wrong(self, inputs: Inputs, recording: Recording) -> set[int]:
+        """The ids of the parameters whose gradients it does not give."""
+        return self._wrong(inputs, recording, self.parameters)
+
+    def _wrong(self, inputs: Inputs, recording: Recording, keys: Collection[int]) -> set[int]:
+        found = list(self._comparisons(inputs, recording, keys))
+        self.zero = not any(each.largest > 0 for each in found)
+        return set[int]().union(*(each.wrong for each in found))
 
     def _comparisons(
         self, inputs: Inputs, recording: Recording, keys: Collection[int]
     ) -> Iterator[GradientComparison]:
         """Instance by instance."""
         for i in range(len(self.logits)):
-            held = next(recording.passes(inputs, lambda _: [self.cotangent], partial(HeldGradients, i, keys)))
-            self.notes = held.notes
+            sink = partial(HeldGradients, i, len(self.logits), keys)
+            held = next(recording.passes(inputs, lambda _: [self.cotangent], sink))
+            self.notes, self.odd = held.notes, held.odd
             yield self._compared(held, keys)
 
     def _compared(self, held: HeldGradients, keys: Collection[int]) -> GradientComparison:
@@ -148,3 +157,33 @@ class Apart:
                 handle.remove()
         found.rest()
         return found
+
+
+class Strays:
+    """A sink that finds parameters of which others than one instance get gradients."""
+
+    def __init__(self, instance: int) -> None:
+        self.instance = instance
+        self.found: set[int] = set()  # their ids
+
+    def append(self, part: Part) -> None:
+        """Takes the gradients of one more parameter."""
+        others = [i for i in range(len(part)) if i != self.instance]
+        if part.formed()[others].any():
+            self.found.add(id(part.parameter))
+
+
+def strays(recording: Recording, inputs: Inputs, cotangent: Tensor) -> set[int]:
+    """The ids of parameters of which an instance gets gradients that come from another one's logits."""
+    found: set[int] = set()
+    for i in range(len(cotangent)):
+        single = torch.zeros_like(cotangent)
+        single[i] = cotangent[i]
+        sink = next(recording.passes(inputs, partial(_sent, single), partial(Strays, i)))
+        found |= sink.found
+    return found
+
+
+def _sent(cotangent: Tensor, logits: Tensor) -> list[Tensor]:
+    """What is sent back, as the logits are."""
+    return [cotangent.to(logits)]

@@ -1,4 +1,7 @@
-"""Parameters that are given to their module as one copy for each instance, whose gradients come back apart."""
+"""Parameters that are given to their module as one copy for each instance, whose gradients come back apart.
+
+Where no copies fit, functions that have rules may be given a stand-in.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +9,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from precedents.gradients.factors import Dense
+from precedents.gradients.functions import StandIn
 from precedents.gradients.recording import Recorder, Recording
 
 COPIES = 0  # stands for the axis along which a parameter's copies lie, in the shape of them all
+NONE = ()  # the shape where there are no copies, but a stand-in for functions that have rules
 
 Check = Callable[[Recording, Tensor], bool]  # whether a parameter's gradients are right on the first instances
 
@@ -21,7 +26,8 @@ def lined_up(own: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """
     shapes = {"first": (COPIES, *own[1:])} if own[:1] == (1,) else {}
     shapes |= {f"before {room}": (COPIES, *(1,) * room, *own) for room in range(3)}
-    return shapes | ({"second": (own[0], COPIES, *own[2:])} if own[1:2] == (1,) else {})
+    shapes |= {"second": (own[0], COPIES, *own[2:])} if own[1:2] == (1,) else {}
+    return shapes | {"in functions": NONE}
 
 
 def copied(draft: Recording, module: nn.Module, name: str, check: Check) -> str | None:
@@ -46,9 +52,12 @@ def attached(module: nn.Module, name: str, shape: tuple[int, ...], recorder: Rec
     """Gives the module copies of its parameter in this shape, while it runs; the handles of the two hooks."""
     parameter = module._parameters[name]
     assert parameter is not None
-    axis = shape.index(COPIES)
+    axis = shape.index(COPIES) if shape else 0
 
     def before(*_: Any) -> None:
+        if shape == NONE:
+            module.__dict__[name] = StandIn.of(parameter, recorder)
+            return
         b = recorder.instances
         single = parameter.reshape(*shape[:axis], 1, *shape[axis + 1 :])
         copies = single.expand(*shape[:axis], b, *shape[axis + 1 :])

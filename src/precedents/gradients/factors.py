@@ -45,6 +45,9 @@ class Part(Protocol):
     def changed(self, function: Callable[[Tensor], Tensor], /) -> "Part":
         """With each of its tensors changed, all of which have the instances as their first axis."""
 
+    def gathered(self, b: int, /) -> "Part":
+        """Of b instances, where each has several rows, one after the other: as one with all their positions."""
+
 
 class Factored(Part, Protocol):
     """Gradients of one parameter that need not be formed to be multiplied."""
@@ -93,6 +96,10 @@ class Dense:
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Dense":
         """With the values changed."""
         return Dense(self.parameter, function(self.values))
+
+    def gathered(self, b: int) -> "Dense":
+        """The sums of each instance's rows."""
+        return self.changed(lambda values: values.unflatten(0, (b, -1)).sum(dim=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +199,10 @@ class Outer:
         """With both factors changed."""
         return Outer(self.parameter, function(self.left), function(self.right))
 
+    def gathered(self, b: int) -> "Outer":
+        """With the positions of each instance's rows."""
+        return self.changed(partial(in_rows, b))
+
     @classmethod
     def summed(cls, parts: Sequence["Outer"], parameter: Tensor, b: int) -> "Outer":
         """The gradients of several calls of a layer, or of none, as those of one with all their positions."""
@@ -205,6 +216,11 @@ class Outer:
 def some_of(start: int, stop: int, values: Tensor) -> Tensor:
     """Some of the instances."""
     return values[start:stop]
+
+
+def in_rows(b: int, values: Tensor) -> Tensor:
+    """[b k, t, ...] as [b, k t, ...]."""
+    return values.unflatten(0, (b, -1)).flatten(1, 2)
 
 
 def filled(block: Tensor, shape: Sequence[int]) -> Tensor:
@@ -257,6 +273,11 @@ class Assembly:
         elif target.shape[1]:
             target.copy_(part.formed().reshape(self.b, -1)[:, own])
         self.filled.add(key)
+
+    def asks(self, parameter: Tensor) -> bool:
+        """Whether any of the gradients of a parameter has a place."""
+        place, _ = self.targets.get(id(parameter), (slice(0, 1), None))
+        return place.stop > place.start
 
     def complete(self) -> Mapping[int, list[Part]]:
         """Fills in zeros where the loss does not depend on a parameter; gives what was set aside, by id."""

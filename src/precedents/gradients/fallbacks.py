@@ -1,6 +1,6 @@
 """Fallbacks: slower ways to per-example gradients, for models that have layers without a rule."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +12,9 @@ from precedents.gradients.factors import Dense, Part
 from precedents.gradients.recording import Backs, LayerCall, pulled_back
 
 
-def by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    """The gradients [b, parameters] of all instances at once, by vmap of the model's products."""
-    parameters = {name: p.detach() for name, p in model.parameters.items()}
+def by_vmap(model: Classifier, inputs: Inputs, units: Tensor, names: Collection[str]) -> Tensor:
+    """The gradients [b, numbers] of the named parameters, at once, by vmap of the model's products."""
+    parameters = {name: model.parameters[name].detach() for name in names}
 
     def single(instance: Inputs, unit: Tensor) -> Tensor:
         def logits(values: dict[str, Tensor]) -> Tensor:
@@ -25,13 +25,13 @@ def by_vmap(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
         grads = vjp(logits, parameters)[1](unit)[0]
         return torch.cat([grads[name].flatten() for name in parameters])
 
-    with model.clones.lent() as module:  # which has other parameters meanwhile
+    with model.clones.lent() as module, torch.no_grad():  # which has other parameters meanwhile
         return vmap(single)(inputs, units)
 
 
-def by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
-    """The gradients [b, parameters], one instance at a time by plain autograd: slow and obvious."""
-    parameters = list(model.parameters.values())
+def by_instance(model: Classifier, inputs: Inputs, units: Tensor, names: Collection[str]) -> Tensor:
+    """The gradients [b, numbers] of the named parameters, one instance at a time: slow and obvious."""
+    parameters = [model.parameters[name] for name in names]
     rows = []
     for i, unit in enumerate(units):
         with torch.inference_mode(mode=False), torch.enable_grad():
@@ -42,7 +42,7 @@ def by_instance(model: Classifier, inputs: Inputs, units: Tensor) -> Tensor:
 
 
 def flat(grads: Sequence[Tensor]) -> Tensor:
-    """The gradients of all parameters as one vector."""
+    """The gradients of several parameters as one vector."""
     return torch.cat([grad.to_dense().flatten() for grad in grads])
 
 

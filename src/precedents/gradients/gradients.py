@@ -65,4 +65,4 @@ def curvature_rows(model: Classifier, batch: Batch) -> Iterator[Tensor]:
 
 def planned(model: Classifier) -> Plan:
     """How this model's gradients are computed, found out once."""
-    return model.cache.once(PLAN, lambda: searched(model))
+    return model.cache.once(PLAN, partial(searched, model))

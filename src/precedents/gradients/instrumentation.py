@@ -5,7 +5,7 @@ the rule. A parameter that none covers is given to its module as one copy for ea
 function; else its gradients come by vmap over the module, then one instance at a time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cache, partial
 from typing import Any
 
@@ -38,33 +38,54 @@ def instrumented(
     Which parameters are given as copies is tried by `check`, or taken from a recording of the same model; with
     `alike`, once for all modules of a type. `fresh` makes the clones; `sited` leaves positions in the open.
     """
-    fresh = model.clones.fresh if fresh is None else fresh
+    fresh = fresh or model.clones.fresh
     own = Instrument(fresh())
     seconds: dict[str, bool] = {} if like is None else like.seconds
-    copies, uncovered = dict[tuple[str, str], tuple[int, ...]](), list[str]()
+    copies, uncovered = dict[tuple[str, str], tuple[int, ...]](), list[tuple[str, set[int]]]()
+    packed, without = (frozenset[int](),) * 2 if like is None else (like.packed, like.without)
+    own.recorder.beyond = [p for p in own.clone.parameters() if id(p) in without]
     ways: dict[tuple[type, str], str | None] = {}
     for name, module in _ruled(own, seconds, sited):
         left = []
-        for parameter in _trainable(module):
+        for parameter in _trainable(module, without):
             shape = None if like is None else like.copies.get((name, parameter))
             if check is not None and parameter in module._parameters:
-                kind = type(module), parameter
-                if kind not in ways or not alike:
-                    draft = Recording(own, Clones(lambda: own), model.outputs, seconds)
-                    ways[kind] = copied(draft, module, parameter, check)
-                shape = lined_up(tuple(module.get_parameter(parameter).shape)).get(ways[kind] or "")
+                draft = Recording(own, Clones(lambda: own), model.outputs, seconds)
+                shape = _given(draft, module, parameter, check, ways if alike else {})
             if shape is None:
                 left.append(parameter)
             else:
                 copies[name, parameter] = shape
                 attached(module, parameter, shape, own.recorder)
         if left:
-            uncovered.append(type(module).__name__)
-            hook(module, own.recorder, partial(module_by_vmap, model, name, left))
-    clones = Clones(lambda: own, [own])
-    found = Recording(own, clones, model.outputs, seconds, tuple(uncovered), copies)
-    clones.fresh = partial(_another, model, found, fresh, sited)
+            uncovered.append(_by_module(model, own, name, module, left))
+    kinds, alone = tuple(kind for kind, _ in uncovered), set[int]().union(*(ids for _, ids in uncovered))
+    lent = Clones(lambda: own, [own])
+    found = Recording(own, lent, model.outputs, seconds, kinds, copies, packed, without, alone)
+    lent.fresh = partial(_another, model, found, fresh, sited)
     return found
+
+
+def _by_module(
+    model: Classifier, own: Instrument, name: str, module: nn.Module, left: list[str]
+) -> tuple[str, set[int]]:
+    """Hooks a module for vmap over it; gives its type and the ids of the parameters in question."""
+    hook(module, own.recorder, partial(module_by_vmap, model, name, left))
+    return type(module).__name__, {id(p) for each, p in module.named_parameters() if each in left}
+
+
+def _given(
+    draft: Recording,
+    module: nn.Module,
+    parameter: str,
+    check: Check,
+    ways: dict[tuple[type, str], str | None],  # by the types of modules that were tried
+) -> tuple[int, ...] | None:
+    """The shape in which a module can be given copies of its parameter, if it can."""
+    kind = type(module), parameter
+    if kind not in ways:
+        ways[kind] = copied(draft, module, parameter, check)
+    return lined_up(tuple(module.get_parameter(parameter).shape)).get(ways[kind] or "")
 
 
 def _another(model: Classifier, like: Recording, fresh: Callable[[], nn.Module], sited: bool) -> Instrument:
@@ -90,15 +111,17 @@ def _ruled(own: Instrument, seconds: dict[str, bool], sited: bool) -> list[tuple
     return left
 
 
-def _trainable(module: nn.Module) -> list[str]:
-    """The names of its own trainable parameters, with those in dicts and lists, which nobody calls."""
+def _trainable(module: nn.Module, without: Set[int] = frozenset()) -> list[str]:
+    """The names of its own trainable parameters but some, with those in dicts and lists, which nobody calls."""
     if type(module) in HELD:
         return []
     held = [name for name, child in module.named_children() if type(child) in HELD]
     return [
         name
         for name, p in module.named_parameters(recurse=bool(held))
-        if p.requires_grad and (name in module._parameters or name.partition(".")[0] in held)
+        if p.requires_grad
+        and id(p) not in without
+        and (name in module._parameters or name.partition(".")[0] in held)
     ]
 
 

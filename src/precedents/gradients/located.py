@@ -45,6 +45,8 @@ def located(model: Classifier, batch: Batch, *, divided: bool = True) -> Located
     names = {id(parameter): name for name, parameter in model.parameters.items()}
     found = {names[key]: joined(several).exact() for key, several in opened.found.items() if key in names}
     turned = {name: each.turned() if name.endswith("_reverse") else each for name, each in found.items()}
+    if plan.rest:
+        turned |= {name: each for name, each in _formed(model, rows).items() if name in plan.rest}
     return Located({name: turned[name] for name in model.parameters if name in turned}, lengths[0], rows)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from precedents.gradients.factors import LARGE_NUMBERS, PRODUCT_NUMBERS, some_of
+from precedents.gradients.factors import LARGE_NUMBERS, PRODUCT_NUMBERS, in_rows, some_of
 
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
 TABLE_NUMBERS = 2**23  # of tables that are laid out at once
@@ -78,6 +78,10 @@ class Lookup:
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Lookup":
         """The rows and the values."""
         return Lookup(self.parameter, function(self.rows), function(self.values))
+
+    def gathered(self, b: int) -> "Lookup":
+        """With the positions of each instance's rows."""
+        return self.changed(partial(in_rows, b))
 
     @classmethod
     def summed(cls, parts: Sequence["Lookup"], parameter: Tensor, b: int) -> "Lookup":

@@ -162,6 +162,10 @@ class Patched:
         """With what came back and what was received changed."""
         return Patched(self.parameter, function(self.back), function(self.received), self.window)
 
+    def gathered(self, b: int) -> "Patched":
+        """With each instance's rows as calls."""
+        return self.changed(lambda values: values.unflatten(0, (b, -1)).transpose(1, 2).flatten(2, 3))
+
     @classmethod
     def summed(cls, parts: Sequence["Patched"], parameter: Tensor, b: int) -> "Patched":
         """The gradients of several calls of a layer, or of none, as those of one with all their calls."""

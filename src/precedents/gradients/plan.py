@@ -1,6 +1,6 @@
 """A plan: how the per-example gradients of one model are computed, and how they become rows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from sys import maxsize
@@ -13,7 +13,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import Collated, Inputs
-from precedents.gradients.factors import Assembly, Outer
+from precedents.gradients.factors import Assembly, Dense, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
 from precedents.gradients.lookups import Lookup
@@ -37,8 +37,8 @@ class Plan:
 
     model: Classifier
     places: dict[int, slice]  # the columns of each parameter, by its id
-    recording: Recording | None = None  # none: by vmap over the whole model, or one instance at a time
-    vectorised: bool = True
+    recording: Recording | None = None  # what it has no gradients of, all if there is none, comes by vmap over
+    vectorised: bool = True  # the whole model, or one instance at a time
     factored: Mapping[int, type[Outer | Lookup | Patched]] = field(
         default_factory=dict
     )  # what is not formed, by id
@@ -112,17 +112,40 @@ class Plan:
         if self.recording is not None:
             sink = partial(self.assembly, len(batch.labels), columns, into)
             for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
+                if self.recording.without:
+                    self._complete(assembled, batch.inputs, units[i])
                 yield self._rows(assembled, lengths[i])
             return
-        inputs = batch.inputs
-        inputs = inputs if isinstance(inputs, Collated) else placed(self.model.module, inputs)
         with torch.no_grad():
-            made(self.model.logits(inputs))
+            made(self.model.logits(self._given(batch.inputs)))
         for unit, length in zip(units, lengths, strict=True):
-            one_by_one = by_vmap if self.vectorised else by_instance
-            matrix = one_by_one(self.model, inputs, unit).cpu()
+            matrix = self._slowly(batch.inputs, unit, self.model.parameters)
             matrix = matrix if columns is None else matrix[:, columns]
             yield Rows(matrix if into is None else into.copy_(matrix), length)
+
+    def _given(self, inputs: Inputs) -> Inputs:
+        """The inputs where the model is."""
+        return inputs if isinstance(inputs, Collated) else placed(self.model.module, inputs)
+
+    def _slowly(self, inputs: Inputs, unit: Tensor, names: Collection[str]) -> Tensor:
+        """The gradients [b, numbers] of some parameters, which no pass has recorded."""
+        one_by_one = by_vmap if self.vectorised else by_instance
+        return one_by_one(self.model, self._given(inputs), unit, names).cpu()
+
+    def _complete(self, assembled: Assembly, inputs: Inputs, unit: Tensor) -> None:
+        """Puts the gradients that the recording has none of to those that it has, if they are asked for."""
+        asked = [name for name in self.rest if assembled.asks(self.model.parameters[name])]
+        if asked:
+            own = [self.model.parameters[name] for name in asked]
+            matrix = self._slowly(inputs, unit, asked)
+            for parameter, block in zip(own, matrix.split([p.numel() for p in own], dim=1), strict=True):
+                assembled.append(Dense(parameter, block.reshape(-1, *parameter.shape)))
+
+    @cached_property
+    def rest(self) -> tuple[str, ...]:
+        """The names of the parameters that the recording has no gradients of."""
+        every = self.model.parameters.items()
+        return tuple(name for name, p in every if self.recording is None or id(p) in self.recording.without)
 
     def _one_by_one(
         self, batch: Batch, cotangents: Cotangents, columns: slice | None, into: Tensor | None

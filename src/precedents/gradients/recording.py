@@ -3,7 +3,7 @@
 Gradients are made as soon as what they need comes back, while it is in the processor's cache.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -110,6 +110,7 @@ class Recorder:
         self.instances = 0  # how many instances the pass has
         self.spans: Mapping[int, Spans] = {}  # as of `LayerCall`
         self.volume = self.in_cache = 0  # as of the last backward pass
+        self.beyond: list[Tensor] = []  # what the backward pass goes on to though nothing is caught there
 
     def catch(
         self,
@@ -221,6 +222,24 @@ class Reordered:
 
 
 @dataclass(frozen=True, eq=False)
+class Gathering:
+    """A sink of parts, some of which have several rows for each of b instances; some are left out."""
+
+    sink: Sink
+    b: int
+    packed: Set[int]  # the ids of parameters whose parts are gathered,
+    without: Set[int]  # and of those without any
+
+    def append(self, part: Part) -> None:
+        """Takes the gradients of one more parameter."""
+        key = id(part.parameter)
+        if key in self.packed and len(part) > self.b and len(part) % self.b == 0:
+            part = part.gathered(self.b)
+        if key not in self.without:
+            self.sink.append(part)
+
+
+@dataclass(frozen=True, eq=False)
 class Instrument:
     """A clone of the model's module, and the recorder that its layers tell."""
 
@@ -232,6 +251,7 @@ class Instrument:
         running = self.recorder.running = Pass()
         b = self.recorder.instances = len(inputs) if isinstance(inputs, Tensor) else count(inputs)
         self.recorder.spans = inputs.made.spans if isinstance(inputs, Collated) else {}
+        running.edges += map(get_gradient_edge, self.recorder.beyond)
         try:
             with torch.inference_mode(mode=False), torch.enable_grad():
                 return outputs.computed(self.clone, inputs, b), running
@@ -253,6 +273,9 @@ class Recording:
     uncovered: tuple[str, ...] = ()  # the types of modules whose parameters no rule covers
     copies: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)  # by module and name, the
     # shapes of parameters that are given as copies
+    packed: Set[int] = frozenset()  # the ids of parameters of layers with several rows for each instance,
+    without: Set[int] = frozenset()  # of those whose gradients come from elsewhere,
+    alone: Set[int] = frozenset()  # and of those whose gradients come by vmap over their module
 
     def passes(
         self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]], sink: Callable[[], S]
@@ -266,7 +289,9 @@ class Recording:
                 several = cotangents(logits.detach())
                 for i, cotangent in enumerate(several):
                     found = sink()
-                    taken = found if order is None else Reordered(found, order)
+                    taken: Sink = found if order is None else Reordered(found, order)
+                    if self.packed or self.without:
+                        taken = Gathering(taken, own.recorder.instances, self.packed, self.without)
                     running.back(logits, cotangent, taken, keep=i < len(several) - 1)
                     own.recorder.volume, own.recorder.in_cache = running.volume, running.in_cache
                     yield found

@@ -7,12 +7,13 @@ what was received. So the inner product of two gradients is a sum over pairs of 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from precedents.gradients.factors import Dense, Outer, Part, trainable
+from precedents.gradients.factors import Dense, Outer, Part, in_rows, trainable
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
 from precedents.runtime.sparse import SparseRows
@@ -67,6 +68,11 @@ class Sites:
         """With each of its tensors changed, all of which have the instances as their first axis."""
         rows = None if self.rows is None else function(self.rows)
         return replace(self, left=function(self.left), right=function(self.right), rows=rows)
+
+    def gathered(self, b: int) -> "Sites":
+        """With an axis of each instance's rows before those of the positions."""
+        shape = None if self.shape is None else (len(self) // b, *self.shape)
+        return replace(self.changed(partial(in_rows, b)), shape=shape)
 
     def formed(self) -> Tensor:
         """The gradients [b, *shape of the parameter]."""
