@@ -98,7 +98,7 @@ def checked(relevance: Relevance, cases: Examples, k: int) -> IndexCheck:
 def _answered(relevance: Relevance, case: Examples, true: TopK) -> Answered:
     """One case, beside what is true of it."""
     began, k = perf_counter(), true.indices.shape[1]
-    found = Recall(relevance).answers(case, k)
+    found = list(Recall(relevance).answers(case, k))
     took = perf_counter() - began
     if not found or found[0].in_vain:
         return Answered("pass", len(relevance.workspace.train), took, k, 0.0)
