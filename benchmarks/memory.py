@@ -1,11 +1,11 @@
-"""Peak memory of explain, scores, audit and estimate under memory budgets, on models as people have them.
+"""Peak memory of explanations, audits and jobs under memory budgets, on models as people have them.
 
 Each model is a process of its own, which tells how much more memory each question took than it had before.
 """
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -17,13 +17,13 @@ from precedents.runtime.budget import CONSTANT
 
 MODELS = ("CNN", "ResNet-18", "transformer", "sparse text")
 BUDGETS = ("100 MB", "500 MB", "2 GB")
-JOBS = ("explain", "scores", "estimate", "audit")
+JOBS = ("explain", "explain 1000", "scores", "estimate", "audit", "suspects", "groups", "shares")
 AUDITED = "cos_x,cos_last,cos_grad,cos_fisher"
 
 
-def measured(model: str) -> Iterator[Record]:
-    """A record for each job and budget."""
-    asked = [(job, budget) for budget in BUDGETS for job in JOBS]
+def measured(model: str, known: Collection[str] = ()) -> Iterator[Record]:
+    """A record for each job and budget whose key is not known."""
+    asked = [(job, budget) for budget in BUDGETS for job in JOBS if f"{model} {job} {budget}" not in known]
     lines = [f"{AUDITED if job == 'audit' else 'cos_grad'}|{job}|{budget}" for job, budget in asked]
     ended = run_module("benchmarks.peak", model, given="\n".join(lines) + "\n")
     if ended.returncode:
@@ -44,11 +44,11 @@ def section(records: Sequence[Record]) -> Iterator[str]:
     yield "## Memory budgets"
     yield ""
     yield (
-        "The most memory, in MiB, that a question took beyond what the process held before it (model, data, "
+        "The most memory, in MiB, that a question took beyond what the process held before (model, data, "
         "libraries), in processes of their own; *refused* is a `BudgetError` before the work starts. The bound "
-        f"is the budget and {CONSTANT // 2**20} MiB. Explain, scores and estimate are by Grad-Cos; the audit "
-        f"tries {AUDITED.replace(',', ', ')} and leaves out what does not fit. `python -m benchmarks.memory` "
-        "measures it."
+        f"is the budget and {CONSTANT // 2**20} MiB. All are by Grad-Cos; *explain 1000* is of that many, "
+        f"*shares* of one; the audit tries {AUDITED.replace(',', ', ')} and leaves out what does not fit. "
+        "`python -m benchmarks.memory` measures it."
     )
     yield ""
     yield "| model | budget | " + " | ".join(JOBS) + " |"
@@ -73,11 +73,9 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     given = parser.parse_args()
     records, console = Records(given.out / "memory.jsonl"), Console(highlight=False)
-    known = {record["model"] for record in records}
+    known = {record["key"] for record in records}
     for model in given.models.split(","):
-        if model in known:
-            continue
-        for record in measured(model):
+        for record in measured(model, known):
             records.append(record)
             console.print(f"{record['key']}: {_cell(record)}")
 

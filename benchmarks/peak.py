@@ -1,6 +1,7 @@
 """A process that asks questions under memory budgets and prints how much more memory each took, at most.
 
-`python -m benchmarks.peak MODEL` reads lines "metrics|job|budget" and answers each by a line of JSON.
+`python -m benchmarks.peak MODEL` reads lines "metrics|job|budget" and answers each by a line of JSON. A job may
+say of how many cases it is: "explain 1000".
 """
 
 import ctypes
@@ -116,7 +117,16 @@ def newsgroups() -> Given:
     return sparse(600, 73_000)
 
 
+def rows(n: int = 20_000) -> Given:
+    """A logistic regression on n rows of eight numbers, which are cases, too."""
+    torch.manual_seed(0)
+    x = torch.randn(n, 8)
+    return nn.Linear(8, 4), (x, torch.arange(n) % 4), x
+
+
 MODELS = {
+    "rows": rows,
+    "few rows": lambda: rows(1000),
     "wide": wide,
     "large": large,
     "texts": texts,
@@ -148,11 +158,19 @@ def asked(given: Given, named: str, job: str, memory: str) -> str:
             pr.audit(model, train, test, metrics=metrics, criteria=criteria, k=1, memory=memory)
             return "done"
         explainer = pr.Explainer(model, train, named, memory=memory)
-        given_cases = len(cases) if job == "estimate" else cases
-        getattr(explainer, job)(given_cases)
+        getattr(explainer, job.split()[0])(*_given(cases, *job.split()))
     except pr.BudgetError as error:
         return f"refused: {error}"
     return "done"
+
+
+def _given(cases: Any, job: str, count: str = "") -> tuple[Any, ...]:
+    """What a job is asked with: so many cases, taken again where there are fewer."""
+    if count:
+        places = [i % len(cases) for i in range(int(count))]
+        cases = cases[places] if isinstance(cases, Tensor) else [cases[i] for i in places]
+    others = {"estimate": (len(cases),), "suspects": (), "shares": (cases[:1], 0), "answers": (None, cases)}
+    return others.get(job, (cases,))
 
 
 def main() -> None:

@@ -35,6 +35,14 @@ def test_the_product_of_the_parts_is_the_score_of_a_linear_model(kind, request, 
     torch.testing.assert_close(found.parts.residual * found.parts.feature, found.top.scores, rtol=0, atol=1e-12)
 
 
+def test_cases_are_decomposed_some_at_a_time(model, train, cases, monkeypatch) -> None:
+    whole = Explainer(model, train).explain(cases, k=6).parts
+    monkeypatch.setattr("precedents.explain.decomposition.AT_ONCE", 100)
+    some = Explainer(model, train).explain(cases, k=6).parts
+    torch.testing.assert_close(some.residual, whole.residual, rtol=0, atol=1e-12)
+    torch.testing.assert_close(some.feature, whole.feature, rtol=0, atol=1e-12)
+
+
 def test_a_frozen_bias_takes_no_part(linear, train, cases) -> None:
     model = nn.Linear(5, 3).double()
     model.load_state_dict(linear.state_dict())

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precedents import InputError, NumericalError
+from precedents.metrics import ranking
 from precedents.metrics.ranking import TopK, checked_k, descending, ranked, top_k
 
 rows = st.lists(st.integers(-2, 2), min_size=8, max_size=20)  # few distinct values: many ties
@@ -28,6 +29,16 @@ def test_any_blocks_give_the_stable_sort(values, k, size) -> None:
     found = top_k(scores.split(size, dim=1), k)
     assert torch.equal(found.indices, expected)
     assert torch.equal(found.scores, scores.gather(1, expected))
+
+
+@given(matrices, st.integers(1, 8), st.integers(1, 30))
+def test_rows_are_ordered_some_at_a_time(values, k, at_once) -> None:
+    whole = ranked([tensor(values)], k)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranking, "AT_ONCE", at_once)
+        some = ranked([tensor(values)], k)
+    assert same(some[0], whole[0])
+    assert torch.equal(some[1], whole[1])
 
 
 def test_ties_go_to_the_smaller_index() -> None:

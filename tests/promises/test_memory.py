@@ -43,6 +43,13 @@ TABLE = [  # model, metric, job, budget, whether it must be done
     ("small", "cos_all", "scores", "50 MB", True),
     ("small", "cos_fisher", "scores", "100 MB", True),
     ("small", "cos_grad", "audit", "100 MB", True),
+    ("rows", "cos_grad", "explain 1000", "100 MB", True),
+    ("rows", "cos_grad", "explain 1000", "2 GB", True),
+    ("rows", "cos_fisher", "explain 1000", "100 MB", True),
+    ("rows", "cos_grad", "answers 1000", "100 MB", True),
+    ("rows", "cos_grad", "groups 1000", "100 MB", True),
+    ("rows", "cos_grad", "suspects", "100 MB", True),
+    ("few rows", "cos_grad", "explain 20000", "100 MB", True),
 ]
 
 
@@ -83,6 +90,28 @@ def test_what_is_used_stays_within_the_budget_or_is_refused_at_first(row, found)
     assert (ended == "done") == done, ended
     assert peak <= (bound + CONSTANT) / 2**20, f"{peak:.0f} MiB"
     assert done or ("needs" in ended and "budget is" in ended and "memory" in ended)
+
+
+def test_many_precedents_of_many_cases_are_refused_at_first() -> None:
+    x = torch.randn(2000, 8)
+    explainer = pr.Explainer(nn.Linear(8, 4), (x, torch.arange(2000) % 4), memory="100 MB")
+    with pytest.raises(
+        pr.BudgetError, match=r"^What 2000 precedents of 1000 cases.*fewer cases at once.*memory"
+    ):
+        explainer.explain(x[:1000], k=2000)
+    assert len(explainer.explain(x[:1000], k=20).predictions) == 1000
+
+
+def test_groups_of_cases_are_smaller_where_there_are_more_scores() -> None:
+    def largest(n: int, k: int) -> int:
+        x = torch.randn(n, 8)
+        explainer = pr.Explainer(nn.Linear(8, 4), (x, torch.arange(n) % 4), memory="10 MB")
+        cases = pr.Examples.of((torch.randn(5000, 8), torch.zeros(5000).long()))
+        groups = list(explainer.relevance.vectors.groups(cases, k))
+        assert sum(map(len, groups)) == 5000
+        return max(map(len, groups))
+
+    assert largest(10, 1) > largest(100, 1) > largest(1000, 1) > largest(1000, 1000)
 
 
 class Greedy(nn.Module):

@@ -12,7 +12,10 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
+from precedents.runtime.budget import FLOAT64
 from precedents.runtime.sparse import SparseRows
+
+AT_ONCE = 2**20  # cosines that are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +35,31 @@ def decomposed(model: Classifier, cases: Batch, train: Batch, places: Tensor) ->
 
     None where the logits come from no trainable Linear.
     """
-    if not any(_trained(model)):
+    weight, bias = _trained(model)
+    if not (weight or bias):
         return None
     case_r, case_h = _units(model, cases)
     train_r, train_h = _units(model, train)
-    if isinstance(case_h, SparseRows) and isinstance(train_h, SparseRows):
-        cosines = _cosines(case_h, train_h, *_trained(model))
-    else:
-        cosines = case_h @ train_h.T
-    return Decomposition((case_r @ train_r.T).gather(1, places), cosines.gather(1, places))
+    rows, found = max(1, AT_ONCE // len(train_r)), torch.empty(2, *places.shape, dtype=torch.double)
+    for start in range(0, len(places), rows):
+        some, own = slice(start, start + rows), places[start : start + rows]
+        found[0, some] = (case_r[some] @ train_r.T).gather(1, own)
+        found[1, some] = _cosines(case_h[some], train_h, weight, bias).gather(1, own)
+    return Decomposition(*found)
 
 
-def _cosines(case: SparseRows, train: SparseRows, weight: bool, bias: bool) -> Tensor:
-    """Of sparse features [m, n], with an entry 1 for the bias."""
+def decomposed_bytes(model: Classifier) -> int:
+    """Bytes of what an instance is decomposed by."""
+    if not any(_trained(model)) or isinstance(model.sample, SparseRows):
+        return 0
+    head = model.module.get_submodule(str(model.head))
+    return 2 * FLOAT64 * sum(dict(head.named_parameters())["weight"].shape)
+
+
+def _cosines(case: Tensor, train: Tensor, weight: bool, bias: bool) -> Tensor:
+    """Of features [m, n] of length one, or of sparse ones as they are, with an entry 1 for the bias."""
+    if not isinstance(case, SparseRows) or not isinstance(train, SparseRows):
+        return case @ train.T
     case_sq, train_sq = (weight * rows.squares() + bias for rows in (case, train))
     lengths = case_sq.sqrt()[:, None] * train_sq.sqrt()
     return torch.where(lengths > 0, (weight * (case @ train.T) + bias) / lengths, 0.0)

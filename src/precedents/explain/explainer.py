@@ -21,7 +21,7 @@ from precedents.data.examples import Batch, Examples
 from precedents.data.inputs import Inputs, mapped
 from precedents.errors import InputError
 from precedents.explain.cautions import Doubts, Findings, equal, marks, rounded
-from precedents.explain.decomposition import Decomposition, decomposed
+from precedents.explain.decomposition import Decomposition, decomposed, decomposed_bytes
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
 from precedents.explain.naming import Sharing
@@ -32,6 +32,7 @@ from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
+from precedents.metrics.ranking import checked_k
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.vectors import RowBlock
 from precedents.metrics.workspace import Workspace
@@ -189,9 +190,15 @@ class Explainer(Jobs):
         with self._reading():
             ranked = None if self._recall is None else self._recall.ranked(cases, k)
             if ranked is None:
-                shown, passing = 2 * self.subject.classifier.input_bytes, self._passing if self.index else None
-                ranked = self.relevance.ranked(cases, k, shown, passing)
+                shown = self._shown(len(cases), checked_k(k, len(self.subject.train)))
+                ranked = self.relevance.ranked(cases, k, shown, self._passing if self.index else None)
         return ranked
+
+    def _shown(self, m: int, k: int) -> int:
+        """Bytes of m cases with k precedents each: inputs that are compared, and what decomposes them."""
+        model, read = self.subject.classifier, min(len(self.subject.train), m * k)
+        parts = decomposed_bytes(model) if self.name == GRAD_COS else 0
+        return m * (1 + k) * 2 * model.input_bytes + (m + read) * parts
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """Vectors that are not kept leave codes behind."""

@@ -129,7 +129,7 @@ def _sizes(relevance: Relevance, true: Ranked) -> Tensor:
 def _answered(relevance: Relevance, case: Examples, true: TopK, sizes: Tensor) -> Answered:
     """One case, beside what is true of it; scores have sizes."""
     began, k = perf_counter(), true.indices.shape[1]
-    found = Recall(relevance).answers(case, k)
+    found = list(Recall(relevance).answers(case, k))
     took = perf_counter() - began
     if not found or found[0].in_vain:
         return Answered(PASSED, len(relevance.workspace.train), took, 0, 0.0)

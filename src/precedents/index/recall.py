@@ -158,22 +158,29 @@ class Recall:
         That is so where there are no codes, for very many cases, for one that is no number, and where too many
         rows of a set that is not very large would be computed again.
         """
-        every, n = self.answers(cases, k), len(self.vectors)
-        lengths = torch.cat([each.known.case_lengths for each in every]) if every else None
-        if lengths is None or not lengths.isfinite().all() or any(each.in_vain for each in every):
+        tops, below, asked, said, lengths = list[TopK](), list[Tensor](), list[Tensor](), list[str](), None
+        for answer in self.answers(cases, k):  # each of which is large
+            if not answer.known.case_lengths.isfinite().all() or answer.in_vain:
+                return None
+            tops.append(answer.top)
+            below.append(answer.below())
+            asked.append(answer.known.case_lengths)
+            said += answer.said()
+            lengths = answer.known.lengths
+            del answer
+        if lengths is None:
             return None
-        top, below = stacked([each.top for each in every]), torch.cat([each.below() for each in every])
-        said = [line for each in every for line in each.said()]
-        return Ranked(top, below, every[0].known.lengths, lengths, n, said)
+        return Ranked(stacked(tops), torch.cat(below), lengths, torch.cat(asked), len(self.vectors), said)
 
-    def answers(self, cases: Examples, k: int) -> list["Answer"]:
+    def answers(self, cases: Examples, k: int) -> Iterator["Answer"]:
         """What codes and rows that are computed again say of the cases; nothing where a pass is as cheap."""
         n = len(self.vectors)
         found = self.relevance.workspace.cache.get(self.slot)
         if found is None or SHARE * len(cases) * firsts(checked_k(k, n)) > n:
-            return []
+            return
         self.relevance.workspace.train.unchanged()
-        return [Answer.of(self.relevance, *found[0], group, k) for group in self._groups(cases)]
+        for group in self._groups(cases):
+            yield Answer.of(self.relevance, *found[0], group, k)
 
     def _groups(self, cases: Examples) -> Iterator[Examples]:
         """The cases in groups that a search has room for."""

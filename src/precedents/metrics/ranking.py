@@ -9,6 +9,8 @@ from torch import Tensor
 
 from precedents.errors import InputError, NumericalError
 
+AT_ONCE = 2**18  # scores that are put in order at once
+
 
 @dataclass(frozen=True, eq=False)
 class TopK:
@@ -40,6 +42,15 @@ def descending(scores: Tensor) -> Tensor:
     return order.gather(1, missing.gather(1, order).byte().argsort(dim=1, stable=True))
 
 
+def _firsts(block: Tensor, k: int) -> Tensor:
+    """The places [m, k] of each row's largest scores, in order; by some rows at a time, for their memory."""
+    rows = max(1, AT_ONCE // max(1, block.shape[1]))
+    found = torch.empty(len(block), min(k, block.shape[1]), dtype=torch.long)
+    for start in range(0, len(block), rows):
+        found[start : start + rows] = descending(block[start : start + rows])[:, :k]
+    return found
+
+
 def checked_k(k: int, n: int) -> int:
     """K itself, if it is a number of precedents that n training instances can give."""
     whole = hasattr(k, "__index__") and not isinstance(k, bool)
@@ -63,7 +74,7 @@ def ranked(blocks: Iterable[Tensor], k: int) -> tuple[TopK, Tensor]:
     """The same, and how many of all scores are below each of the best [m, k]; NaN is below every number."""
     best, reached, start = None, torch.zeros(0), 0
     for block in blocks:
-        order = descending(block)[:, :k]
+        order = _firsts(block, k)
         found = TopK(order + start, block.gather(1, order))
         before = best
         best = found if before is None else before.joined(found).best(k)

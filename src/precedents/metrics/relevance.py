@@ -36,6 +36,7 @@ SHARE = 0.04  # or the share of what is estimated,
 MOST_ALLOWED = 3.0  # and not more
 LOOKS = 16  # times that inputs are gone through: they are read, watched, compared and shown,
 SHOWN = 12  # and how many of them for a case, with its precedents
+FOUND = 200  # bytes of what is found of a precedent: its place, scores, label and marks
 
 INVERSE: Slot[Inverse] = Slot("fitted inverse", large=True)
 ASKED: Slot[bool] = Slot("whether the whole matrix was asked for")
@@ -100,8 +101,8 @@ class Relevance:
             self.workspace.reserve(needed)
         return recipe.fit(vectors)
 
-    def required(self, beside: int = 0) -> None:
-        """Refuses a question that the budget has no room for, with bytes of what is held `beside` it."""
+    def required(self, beside: int = 0, many: str = "") -> None:
+        """Refuses a question that the budget has no room for, with bytes held `beside` it: `many` things."""
         vectors, model = self.vectors, self.workspace.subject.classifier
         numbers = vectors.width + model.activations
         if not vectors.weighed and ROUGHLY * FLOAT64 * numbers + beside < COUNTED:  # as most are
@@ -110,6 +111,8 @@ class Relevance:
         need = fit + self.vectors.least + beside
         if need >= COUNTED:
             what, instead = self.metric.preconditioner.refusal(self.vectors) if fit > beside else REFUSAL
+            if many and 2 * beside > need:
+                what, instead = many, "Ask for fewer cases at once, for a smaller k, or allow more memory."
             self.workspace.classifier.budget.required(need, what or str(self.metric), instead)
 
     @cached_property
@@ -160,17 +163,17 @@ class Relevance:
     def ranked(self, cases: Examples, k: int, shown: int = 0, passing: Passing | None = None) -> Ranked:
         """The k most relevant, with how many scores are below each, and the training instances' lengths.
 
-        `shown` is how many bytes are made of each of them afterwards; `passing` is what vectors go through that
-        are not kept.
+        `shown` is how many bytes are made of them afterwards; `passing` is what vectors go through that are not
+        kept.
         """
         train = self.workspace.subject.train
         train.unchanged()
         m, n = len(cases), len(train)
         k = checked_k(k, n)
-        self.required(m * (1 + k) * shown)
+        self.required(shown + m * k * FOUND, f"What {k} precedents of {m} cases are")
         inverse = self.inverse
         every, passed, asked = [], list[Kernel](), list[Tensor]()
-        for group in self.vectors.groups(cases):
+        for group in self.vectors.groups(cases, k):
             passed.clear()
             every.append(
                 ranked(self._blocks(inverse.kernels(Question(self.vectors, group, passing=passing)), passed), k)
@@ -186,7 +189,8 @@ class Relevance:
     def _blocks(self, kernels: Iterable[Kernel], passed: list[Kernel]) -> Iterator[Tensor]:
         """Relevance block by block; the squared lengths are noted on the way."""
         for kernel in kernels:
-            passed.append(Kernel(kernel.cross[:, :0], kernel.case_sq, kernel.train_sq, kernel.definite))
+            none = torch.empty(0, 0, dtype=torch.double)  # as a view would hold the whole block
+            passed.append(Kernel(none, kernel.case_sq, kernel.train_sq, kernel.definite))
             yield self.metric.similarity(kernel)
 
     @door

@@ -27,6 +27,8 @@ from precedents.runtime.sparse import SparseRows
 T = TypeVar("T")
 
 WEIGHED = 3  # vectors for one that is weighed: as it is formed, as it is weighed, and what comes of both
+SCORE = 32  # bytes of a score while it is made and ranked: an inner product twice, and what comes of it,
+LISTED = 160  # and of one that is listed, while lists are joined
 
 RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
 Passing = Callable[[Iterator[RowBlock]], Iterator[RowBlock]]  # looks at blocks on their way
@@ -172,13 +174,13 @@ class Vectors:
             return pass_bytes(model)
         return 2 * model.itemsize * model.activations
 
-    def used(self, m: int) -> int:
-        """Bytes that comparing m cases holds at once, without what is kept."""
+    def used(self, m: int, k: int = 0) -> int:
+        """Bytes that comparing m cases holds at once, k scores of each listed, without what is kept."""
         budget, rows = self.workspace.subject.classifier.budget, self._weighed if self._forms else self.at_once
         share = max(budget.bytes // 8, min(A_FEW * self._pass, budget.bytes // 4))  # as of plans
         passing = max(self._pass, min(rows * self._pass, share))
         held = rows if self._unformed else 2 * rows
-        return (min(m, self._group) + held) * self._formed + passing
+        return min(m, self._group(k)) * (self._formed + self._scored(k)) + held * self._formed + passing
 
     @property
     def room(self) -> int:
@@ -195,15 +197,20 @@ class Vectors:
         """The blocks, and where they are kept."""
         return Holding(ROWS.at(self.features), self.blocks)
 
-    @cached_property
-    def _group(self) -> int:
-        """How many cases are compared at once: their vectors take a third of the budget at most."""
-        each = 3 * max(self._formed, 1)
-        return max(1, self.workspace.subject.classifier.budget.bytes // each)
+    def _scored(self, k: int) -> int:
+        """Bytes of the scores of a case with a block of the training set, and of the k that are listed."""
+        whole = self.weighed and not self._forms  # what is compared by products alone may be so at once
+        columns = 2 * len(self) if whole else min(len(self), self.at_once)
+        return SCORE * columns + LISTED * k
 
-    def groups(self, cases: Examples) -> Iterable[Examples]:
-        """The cases in groups whose vectors take no more than a third of the budget."""
-        size = self._group
+    def _group(self, k: int) -> int:
+        """How many cases are compared at once: a third of the budget for vectors, or an eighth for scores."""
+        each = 3 * self._formed + 8 * self._scored(k)
+        return max(1, self.workspace.subject.classifier.budget.bytes // max(each, 1))
+
+    def groups(self, cases: Examples, k: int = 0) -> Iterable[Examples]:
+        """The cases in groups whose vectors and scores, k of each listed, the budget has room for."""
+        size = self._group(k)
         if len(cases) <= size:
             return [cases]
         ragged = cases.source.ragged

@@ -76,16 +76,15 @@ def nearest(asked: Units, offered: Units, k: int, title: str, same: bool, room: 
     """
     n, k = len(offered), min(k, len(offered) - same)
     size = max(1, min(room, BLOCK) // (FLOAT32 * max(1, n)))
-    indices, values = list[Tensor](), list[Tensor]()
+    indices, values = torch.empty(len(asked), k, dtype=torch.long), torch.empty(len(asked), k)
     for start in tracked(range(0, len(asked), size), title):
         stop = min(start + size, len(asked))
         cosines = asked.cosines(start, stop, offered)
         if same:
             cosines[torch.arange(stop - start), torch.arange(start, stop)] = -torch.inf
         found = _best(cosines, k)
-        indices.append(found.indices)
-        values.append(found.scores)
-    return TopK(torch.cat(indices), torch.cat(values))
+        indices[start:stop], values[start:stop] = found.indices, found.scores
+    return TopK(indices, values)
 
 
 def _best(scores: Tensor, k: int) -> TopK:
