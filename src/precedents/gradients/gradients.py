@@ -6,6 +6,7 @@ gradients of a confident float32 network, whose lengths may be 1e-20, keep all t
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
