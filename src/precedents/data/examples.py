@@ -158,7 +158,7 @@ class Examples:
             yield self.take(range(start, min(start + size, len(self))))
 
     def take(self, indices: Sequence[int]) -> Batch:
-        """The instances at these places, in memory."""
+        """The instances at the places `indices`, in memory."""
         straight = isinstance(indices, range) and indices.step == 1
         places = slice(indices.start, indices.stop) if straight else list(indices)  # type: ignore[attr-defined]
         labels, inputs = self.labels[places], self.source.read(indices)
@@ -172,14 +172,14 @@ class Examples:
             self.watch.unchanged(whole)
 
     def seen(self, indices: Sequence[int]) -> list[Any]:
-        """These instances one by one, as their owner has them or else as the model is fed them."""
+        """The instances at `indices` one by one, as their owner has them or else as the model is fed them."""
         if self.originals is not None:
             return [self.originals[i] for i in indices]
         inputs = self.take(indices).inputs if indices else ()
         return [bare(inputs, i) for i in range(len(indices))]
 
     def marks(self, size: int = 512) -> list[bytes]:
-        """Eight bytes for each instance, which differ when its input differs."""
+        """Eight bytes for each instance, which differ when its input differs; read `size` of them at a time."""
         return [mark for batch in self.batches(size) for mark in marks(batch.inputs, [0] * len(batch.labels))]
 
     def fingerprint(self) -> str:
@@ -192,7 +192,7 @@ class Examples:
         return replace(self, labels=checked_labels(labels, len(self), "set"))
 
     def selected(self, indices: Sequence[int]) -> "Examples":
-        """Some of the instances, read into memory."""
+        """Some of the instances, those at `indices`, read into memory."""
         batch = self.take(indices)
         originals = None if self.originals is None else Chosen(self.originals, indices)
         source = InMemory(batch.inputs, isinstance(batch, RaggedBatch))
