@@ -1,11 +1,14 @@
 """The words by which the library is found, and the pages by which things are found in it, are true."""
 
 import ast
+import inspect
 import io
 import re
 import sys
 import tokenize
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -244,3 +247,32 @@ def test_what_is_looked_for_is_where_the_page_says() -> None:
         assert answers
         for place, symbols in answers:
             assert set(re.findall(r"`([\w.]+)`", symbols)) <= defined(SOURCE / place), place
+
+
+def own_functions(name: str) -> list[tuple[str, Callable[..., Any]]]:
+    """A public function, or the public methods that a public class has of its own, by what they are called."""
+    value = getattr(precedents, name)
+    if not inspect.isclass(value):
+        return [(name, value)] if inspect.isfunction(value) else []
+    own = [
+        (key, getattr(each, "__func__", each)) for key, each in vars(value).items() if not key.startswith("_")
+    ]
+    return [
+        (f"{name}.{key}", each) for key, each in own if inspect.isfunction(each) and each.__name__ != "<lambda>"
+    ]
+
+
+FUNCTIONS = [each for name in precedents.__all__ for each in own_functions(name)]
+GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def test_there_are_public_functions() -> None:
+    assert {"audit", "Explainer.explain", "Metric.fit", "Inverse.solve"} <= {name for name, _ in FUNCTIONS}
+
+
+@pytest.mark.parametrize(("name", "function"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
+def test_a_public_function_says_what_each_of_its_arguments_is(name, function) -> None:
+    said = inspect.getdoc(function) or ""
+    own = [each for each in inspect.signature(function).parameters.values() if each.kind not in GATHERED]
+    asked = [each.name.lstrip("_") for each in own if each.name not in ("self", "cls")]
+    assert [argument for argument in asked if not re.search(rf"\b{argument}\b", said)] == []

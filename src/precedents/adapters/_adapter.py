@@ -69,27 +69,28 @@ class Adapter(ABC):
         self.where, self.named_classes = columns, classes
 
     def examples(self, data: Any, what: str) -> Examples:
-        """A training or test set of the user's; `what` it is called in errors."""
+        """A training or test set from `data` of the user's; `what` it is called in errors."""
         column = self.where.ids if isinstance(self.where.ids, str) else None
         return Examples.of(data, what, labels=self.where.labels, ids=column, classes=self.named_classes)
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
-        """Inputs [m, ...] of one case or several, shaped like training instances; and whether it was one."""
+        """Inputs [m, ...] of one case or several, `x`, shaped like those of `train`; and whether it was one."""
         return as_batch(x, train.first)
 
     def originals(self, x: Any, train: Examples) -> Originals | None:  # noqa: ARG002
-        """The cases as their owner has them, if that is not what the module is fed."""
+        """The cases `x` as their owner has them, if that is not what the module is fed; `train` has its own."""
         return None
 
     def ids(self, x: Any, train: Examples) -> Sequence[Id] | None:  # noqa: ARG002
-        """What the cases are called, where they come from a frame of pandas: by its index."""
+        """What the cases `x` are called beside those of `train`, where they are of a frame: by its index."""
         row = getattr(x, "ndim", 2) == 1 and hasattr(x, "name")
         return ids_among([x.name], unique=False) if row else index_ids(x, unique=False)
 
     def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
         """For each case what the model does not know of it, as "any word of it"; empty where it knows it.
 
-        `x` are the cases as they were given, `inputs` as the module is fed them. Here: texts of padding alone.
+        `x` are the cases as they were given, `inputs` as the module is fed them, `train` is what it has seen.
+        Here: texts of padding alone.
         """
         layers = (each for each in self.module.modules() if isinstance(each, (nn.Embedding, nn.EmbeddingBag)))
         padding = getattr(next(layers, None), "padding_idx", None)
@@ -99,7 +100,7 @@ class Adapter(ABC):
         return ["any token of it but padding" if each else "" for each in empty]
 
     def unnamed(self, label: str, names: Sequence[str] | None) -> Any:
-        """What a name means that is none of the classes' own `names`; here nothing."""
+        """What a `label` means that is a name and none of the classes' own `names`; here nothing."""
         if names is not None:
             raise UnknownNameError("class", label, names)
         raise InputError(

@@ -53,9 +53,9 @@ class Subject:
         columns: Columns | None = None,
         **told: "Unpack[Told]",
     ) -> "Subject":
-        """From whatever an adapter accepts, or a Classifier; `told` is as for `Classifier.of`.
+        """From a `model` that an adapter accepts and `train`; `told` is as for `Classifier.of`.
 
-        What is not said (hidden layers, vectors, classes, how an instance is shown), the adapter says.
+        What is not said (hidden layers, vectors, `classes`, `columns`, how to `render`), the adapter says.
         """
         given = {name: value for name, value in told.items() if value is not None}
         adapter = adapter_of(model)
@@ -90,7 +90,7 @@ class Subject:
         return self.adapter.name or type(self.classifier.module).__name__
 
     def test(self, data: Any) -> Examples:
-        """The user's test set, or what the model brings; one without a collate_fn has the training set's."""
+        """The test set that `data` are, or the model brings; without a collate_fn it has that of training."""
         data = brought(self.adapter, "test set", "test") if data is None else data
         collation = collation_of(self.train)
         loads = isinstance(data, (Examples, DataLoader)) or hasattr(data, "train_dataloader")
@@ -130,7 +130,7 @@ class Subject:
         return found
 
     def class_of(self, label: Any) -> int:
-        """The number of a class that is called by its name or its number; what is no class is refused.
+        """The number of the class that a `label` names or is the number of; what is no class is refused.
 
         Where labels are numbers of the user's own, these are meant.
         """
@@ -194,7 +194,7 @@ class Subject:
         return replace(cases, labels=self.classifier.predicted(cases, "case"))
 
     def before(self, classifier: Classifier, train: Examples | None = None) -> "Subject":
-        """The subject with another classifier, and with another training set if that is given."""
+        """The subject with another `classifier`, and with another training set `train` if that is given."""
         return replace(self, classifier=classifier, train=self.train if train is None else train)
 
 

@@ -85,7 +85,7 @@ class Audit:
         return self.least(metric).mean
 
     def least(self, metric: str) -> Result:
-        """The result whose success rate is `rate`."""
+        """The result of a `metric` whose success rate is `rate`."""
         name = self._known(metric)
         found = [
             outcome
@@ -112,7 +112,7 @@ class Audit:
         return hubs(counts, self.scope.cases, self.scope.classes)
 
     def about(self, metric: str, subject: Subject) -> Finding:
-        """What an explainer should know of its metric; refuses another model or training set."""
+        """What an explainer of a `subject` should know of its metric; refuses another model or training set."""
         parts = {"model": subject.classifier.fingerprint(), "training set": subject.train.fingerprint()}
         for part, here in parts.items():
             there = self.scope.facts[f"{part} fingerprint"]
@@ -135,7 +135,7 @@ class Audit:
             )
 
     def called(self, kind: str, place: int) -> str:
-        """What a person sees a "case" or an instance of "train" called: its id, or else its place."""
+        """What a person sees a place of a `kind`, "case" or "train", called: its id, or else the `place`."""
         own = self.ids.get((kind, place), place)
         return shown_id(own) if kind == "train" else clipped(str(own))
 
@@ -220,7 +220,7 @@ class Audit:
 
     @classmethod
     def from_json(cls, text: str) -> "Audit":
-        """The audit that `to_json` wrote; pictures, shares and costs are not kept."""
+        """The audit whose `text` `to_json` wrote; pictures, shares and costs are not kept."""
         from precedents.audit.json import read
 
         return read(text)

@@ -59,7 +59,7 @@ def audit(
     ids: Any = None,
     engine: str | Engine | None = None,
 ) -> Audit:
-    """Puts the metrics on trial on this model, with the instances of `test` as cases.
+    """Puts the metrics on trial on this `model` and its `train`, with the instances of `test` as cases.
 
     All eighteen metrics of the paper run unless `metrics` names some, and all criteria that can: identical
     class for the first and the first `k` precedents, identical instance and model randomization always;

@@ -75,7 +75,7 @@ class Classifier:
     @door
     @torch.inference_mode(mode=False)
     def of(cls, module: nn.Module, train: Examples, **told: "Unpack[Told]") -> "Classifier":
-        """Learns the module's outputs and hidden layers from a first look at the training set.
+        """Learns the module's outputs and hidden layers from a first look at the training set `train`.
 
         `hidden` names the modules whose outputs are the hidden layers; without it they are what each
         layer with a weight matrix receives from the ones before it, and the last states of recurrent ones.
@@ -116,18 +116,18 @@ class Classifier:
         return Clones(partial(sharing_clone, self.module, self.written))
 
     def logits(self, inputs: Inputs) -> Tensor:
-        """The module's logits [b, classes]; the graph is kept if gradients are enabled."""
+        """The module's logits [b, classes] for `inputs`; the graph is kept if gradients are enabled."""
         with self.clones.lent() as module:
             return self.outputs.of(module, inputs)
 
     @torch.no_grad()
     def finite_logits(self, batch: Batch, what: str = "instance") -> Tensor:
-        """Logits in float64; instances whose loss would be no number are named, by `what` they are."""
+        """Logits of a `batch` in float64; instances without a loss are named, by `what` they are."""
         return self.checked_logits(self.logits(batch.inputs), batch.indices, what)
 
     @staticmethod
     def checked_logits(logits: Tensor, indices: Sequence[int], what: str = "instance") -> Tensor:
-        """Logits that are there already, in float64; instances whose loss would be no number are named."""
+        """These `logits` in float64; those without a loss are named by `what` they are and `indices`."""
         logits = logits.double().cpu()
         wrong = (~logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
         if wrong:
@@ -140,7 +140,7 @@ class Classifier:
 
     @door
     def predicted(self, examples: Examples, what: str = "instance") -> Tensor:
-        """The class with the largest logit for each instance [n]; errors say `what` an instance is."""
+        """The class with the largest logit for each of the `examples` [n]; errors say `what` an instance is."""
         batches = examples.batches(self.at_once)
         return torch.cat([self.finite_logits(batch, what).argmax(dim=1) for batch in batches])
 
@@ -204,11 +204,11 @@ class Classifier:
             return None
 
     def hidden(self, inputs: Inputs, last: bool = False) -> list[Tensor]:
-        """The hidden layers [b, d_i], flattened, in the order of computation; or the last of them alone."""
+        """The hidden layers [b, d_i] for `inputs`, flattened, in their order; or the `last` alone."""
         return self.hidden_and_logits(inputs, last)[0]
 
     def hidden_and_logits(self, inputs: Inputs, last: bool = False) -> tuple[list[Tensor], Tensor]:
-        """The same, and the logits [b, classes] of the same pass."""
+        """The hidden layers for `inputs`, or the `last` alone, and the logits [b, classes] of the same pass."""
         if not self.taps:
             raise NotApplicable("The model is linear: it has no hidden layer.")
         taps = self.taps[-1:] if last else self.taps
@@ -235,7 +235,7 @@ class Classifier:
 
     @torch.no_grad()
     def head_input(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What the Linear that returns the logits receives [b, d], and the logits [b, classes]; float64."""
+        """What the Linear that returns the logits receives of a `batch` [b, d], and the logits; float64."""
         assert self.head is not None
         received: list[Tensor] = []
 
@@ -260,7 +260,7 @@ class Classifier:
         return digest.hexdigest()
 
     def randomized(self, seed: int) -> "Classifier":
-        """The architecture with a fresh draw of all parameters.
+        """The architecture with a fresh draw of all parameters, the same for the same `seed`.
 
         Each layer draws as its own `reset_parameters` does; a parameter whose owner has none is drawn
         from a normal distribution with the mean and deviation that it has now.
@@ -282,7 +282,7 @@ class Classifier:
         return replace(self, module=copy.eval())
 
     def another(self, module: nn.Module, train: Examples, loss: Loss | None = None) -> "Classifier":
-        """A classifier of another module of this kind, looked at in the same way."""
+        """A classifier of another `module` of this kind, looked at in the same way by `train` and `loss`."""
         made = Classifier.of(
             module,
             train,
@@ -296,7 +296,7 @@ class Classifier:
         return made.with_taps(self)
 
     def with_taps(self, other: "Classifier") -> "Classifier":
-        """With the hidden layers of another classifier of the same architecture."""
+        """With the hidden layers of an `other` classifier of the same architecture."""
         known = {name for name, _ in self.module.named_modules()}
         return replace(self, taps=other.taps) if {tap.module for tap in other.taps} <= known else self
 

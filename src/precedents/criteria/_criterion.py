@@ -71,7 +71,7 @@ class Criterion(ABC):
         return None if self.is_given(trial) else f"Not given: {' or '.join(self.needs)}."
 
     def rounds(self, trial: Trial) -> Mapping[tuple[str, str], int]:
-        """How dear it is: how many cases it compares with the training set, by model and by kind of cases.
+        """How dear it is on a `trial`: how many cases it compares, by model and by kind of cases.
 
         Criteria that compare the same cases under the same model share the work.
         """
@@ -114,7 +114,7 @@ class Criterion(ABC):
         return ""
 
     def failing(self, result: Result) -> Tensor:
-        """Which of the instances that its values are of failed it [m]."""
+        """Which of the instances that the `result` is of failed it [m]."""
         return result.values < 1
 
     @property

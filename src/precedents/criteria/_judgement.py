@@ -65,7 +65,7 @@ class Judgement:
         return self.criteria[text] if text in self.criteria else described(text)
 
     def explained(self, metric: str, text: str) -> str:
-        """Why a metric is weak or failed by a criterion, in a sentence of the criterion's; else it is empty."""
+        """Why a `metric` is weak or failed by the criterion of this `text`, in a sentence; else it is empty."""
         found = self.outcomes.get((metric, text))
         if not isinstance(found, Result) or found.verdict not in ("weak", "failed"):
             return ""

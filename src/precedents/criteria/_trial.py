@@ -62,7 +62,7 @@ class Trial:
     @classmethod
     @door
     def of(cls, model: Any, train: Any = None, test: Any = None, **options: "Unpack[TrialOptions]") -> "Trial":
-        """A trial of the metrics on this model, with the instances of `test` as cases.
+        """A trial of the metrics on this `model` and its `train`, with the instances of `test` as cases.
 
         `subclasses` are finer labels of the training instances and of the cases; `retrain` trains a
         model like this one on merged classes, for the identical subclass criterion; `fresh` makes an
@@ -86,7 +86,10 @@ class Trial:
         retrain: Retrain | None = None,
         fresh: Fresh | None = None,
     ) -> "Trial":
-        """A trial of a subject that is made already; the rest is as for `Trial.of`."""
+        """A trial of a `subject` that is made already.
+
+        `test`, `subclasses`, `retrain` and `fresh` are as for `Trial.of`.
+        """
         cases, pair = subject.test(test), None
         for name, given in (("retrain", retrain), ("fresh", fresh)):
             if given is not None and not callable(given):
@@ -110,7 +113,7 @@ class Trial:
         return cls(workspace, workspace.subject.predicted(held), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:
-        """The relevance [m, n] of all training instances to the cases; metrics of one kernel share it."""
+        """The relevance [m, n] of training instances to cases by a `metric`; those of one kernel share it."""
         return metric.similarity(self.kernel(metric))
 
     def relevance(self, metric: Metric) -> Relevance:
@@ -120,7 +123,7 @@ class Trial:
 
     @door
     def kernel(self, metric: Metric) -> Kernel:
-        """The inner products of all cases with all training instances, which metrics of one kernel share.
+        """The inner products of cases with training instances for a `metric`; those of one share it.
 
         Inputs are the same to every model that is fed them, so their products are those of the trained one.
         """

@@ -21,7 +21,7 @@ class Batch(NamedTuple):
         return self._replace(labels=labels)
 
     def between(self, start: int, stop: int) -> "Batch":
-        """Some consecutive instances."""
+        """Some consecutive instances, from place `start` to before `stop`."""
         if start <= 0 and stop >= len(self.labels):
             return self
         inputs = between(self.inputs, start, stop)

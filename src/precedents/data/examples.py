@@ -159,7 +159,7 @@ class Examples:
             yield self.take(range(start, min(start + size, len(self))))
 
     def take(self, indices: Sequence[int]) -> Batch:
-        """The instances at these places, in memory."""
+        """The instances at the places `indices`, in memory."""
         straight = isinstance(indices, range) and indices.step == 1
         places = slice(indices.start, indices.stop) if straight else list(indices)  # type: ignore[attr-defined]
         labels, inputs = self.labels[places], self.source.read(indices)
@@ -173,14 +173,14 @@ class Examples:
             self.watch.unchanged(whole)
 
     def seen(self, indices: Sequence[int]) -> list[Any]:
-        """These instances one by one, as their owner has them or else as the model is fed them."""
+        """The instances at `indices` one by one, as their owner has them or else as the model is fed them."""
         if self.originals is not None:
             return [self.originals[i] for i in indices]
         inputs = self.take(indices).inputs if indices else ()
         return [bare(inputs, i) for i in range(len(indices))]
 
     def marks(self, places: Sequence[int] | None = None) -> list[bytes]:
-        """Eight bytes for each instance, or for those at some places, which differ when its input differs.
+        """Eight bytes for each instance, or for those at some `places`, which differ when its input differs.
 
         Inputs that are compared with their first reading whenever they are read are not read for it.
         """
@@ -202,7 +202,7 @@ class Examples:
         return replace(self, labels=checked_labels(labels, len(self), "set"))
 
     def selected(self, indices: Sequence[int]) -> "Examples":
-        """Some of the instances, read into memory."""
+        """Some of the instances, those at `indices`, read into memory."""
         batch = self.take(indices)
         originals = None if self.originals is None else Chosen(self.originals, indices)
         source = InMemory(batch.inputs, isinstance(batch, RaggedBatch))

@@ -149,7 +149,7 @@ class Explainer(Jobs):
 
     @door
     def explain(self, x: Any, k: int = 5, *, labels: Any = None, truth: Any = None) -> Explanation:
-        """The k most relevant training instances of one case or of each case of a batch.
+        """The k most relevant training instances of one case `x`, or of each case of a batch.
 
         The label of a case is the model's own prediction unless `labels` says otherwise: numbers, or names.
         `truth` are the true labels, which are shown where they are others, and exported.
@@ -242,7 +242,7 @@ class Explainer(Jobs):
 
     @door
     def scores(self, x: Any, *, labels: Any = None) -> Tensor:
-        """The relevance of every training instance [m, n], float64; cases are rows."""
+        """The relevance of every training instance to cases `x` [m, n], float64; `labels` as for `explain`."""
         cases = self.subject.cases(x, labels)
         with self._reading():
             return self.relevance.scores(cases)
@@ -286,7 +286,7 @@ class Explainer(Jobs):
     @classmethod
     @door
     def load(cls, folder: str | Path, model: Any, train: Any = None, **options: Any) -> "Explainer":
-        """The explainer that was saved from this model and training set: the same numbers, bit for bit.
+        """The explainer that was saved from this `model` and `train`: the same numbers, bit for bit.
 
         The folder may be an index that `Index.build` made. Of codes, the numbers are those of further
         questions: they compute a few instances again. `metric` may have another similarity than was saved.

@@ -136,7 +136,7 @@ class Explanation:
         return range(len(self))[index(case)]
 
     def name(self, label: int) -> str:
-        """The class's name, or its number."""
+        """The name of the class that a `label` is the number of, or its number."""
         return str(label) if self.classes is None else str(self.classes[label])
 
     def number(self, case: int) -> int:
@@ -148,11 +148,11 @@ class Explanation:
         return f"case {self.number(case) if self.case_ids is None else clipped(str(self.case_ids[case]))}"
 
     def seen_name(self, label: int) -> str:
-        """The class's name as a person sees it."""
+        """The name of the class of a `label` as a person sees it."""
         return clipped(self.name(label))
 
     def outcome(self, case: int) -> str:
-        """What it was predicted to be, and what it is in truth where that is another class."""
+        """What a `case` was predicted to be, and what it is in truth where that is another class."""
         said = int(self.predictions[case])
         true = said if self.truth is None else int(self.truth[case])
         wrong = f", in truth {self.seen_name(true)}" if true != said else ""
@@ -262,7 +262,7 @@ class Explanation:
         return {} if self.case_ids is None else {name: self.case_ids[case]}
 
     def plain(self, label: int) -> int | str:
-        """The class's name, or its number as a number."""
+        """The name of the class of a `label`, or its number as a number."""
         return label if self.classes is None else self.name(label)
 
     def to_json(self) -> str:
@@ -277,7 +277,7 @@ class Explanation:
         return framed(self, inputs)
 
     def to_csv(self, file: "str | Path | None" = None, inputs: bool = True) -> str:
-        """The same as a table of comma-separated values, which is also written to the `file`, if one is given.
+        """The same, with or without `inputs`, as comma-separated values, also written to a `file` if given.
 
         A text that a spreadsheet would run as a formula has an apostrophe before it.
         """

@@ -114,7 +114,7 @@ class Shares:
         return f"  {100 * share / self.score:3.0f}%" if alike else ""
 
     def largest_columns(self, most: int) -> list[tuple[str, float]]:
-        """The columns of a table with the largest shares."""
+        """The columns of a table with the largest shares, at `most` so many."""
         return sorted(self.columns.items(), key=lambda item: -abs(item[1]))[:most]
 
     @property
@@ -141,7 +141,7 @@ class Shares:
         return self.heat_map is not None or self.words is not None or columns
 
     def cell(self, title: str, agrees: bool | None = None) -> Cell:
-        """The precedent with its shares, to stand beside others under this title.
+        """The precedent with its shares, to stand beside others under this `title`; whether it `agrees` shows.
 
         A picture has that of the case below it, both under the heat map of the layer that the title then names;
         a text has its words, and a row its columns.

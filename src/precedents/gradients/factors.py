@@ -79,7 +79,7 @@ class Dense:
 
     @classmethod
     def over(cls, parameter: Tensor, back: Tensor) -> "Dense":
-        """Of what is added at every position: the sum of what came back [b, ..., d] over the positions."""
+        """Of a `parameter` added at every position: the sum over these of what came `back` [b, ..., d]."""
         return cls(parameter, positions(back).sum(dim=1))
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class Dense:
         target.copy_(self.values.reshape(target.shape))
 
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Dense":
-        """With the values changed."""
+        """With the values changed by a `function`."""
         return Dense(self.parameter, function(self.values))
 
     def gathered(self, b: int) -> "Dense":
@@ -112,7 +112,7 @@ class Outer:
 
     @classmethod
     def over(cls, parameter: Tensor, back: Tensor, met: Tensor) -> "Outer":
-        """Of what came back [b, ..., o] and what the matrix met [b, ..., i], at any number of positions."""
+        """Of a `parameter`: what came `back` [b, ..., o] and what it `met` [b, ..., i], at any positions."""
         return cls(parameter, positions(back), positions(met))
 
     def __len__(self) -> int:
@@ -153,7 +153,7 @@ class Outer:
             place.copy_(torch.bmm(left, self.right, out=BUFFERS.like(place)))
 
     def products(self, other: "Outer") -> Tensor:
-        """The products of the factors' inner products, summed over pairs of positions; or of formed gradients.
+        """By factors, summed over pairs of positions, with those of an `other`; or of formed gradients.
 
         By counting: a b t s (o + i) multiplications, against those of forming and a b o i.
         """
@@ -196,7 +196,7 @@ class Outer:
         return (lefts * torch.bmm(self.right, self.right.transpose(1, 2))).sum(dim=(1, 2))
 
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Outer":
-        """With both factors changed."""
+        """With both factors changed by a `function`."""
         return Outer(self.parameter, function(self.left), function(self.right))
 
     def gathered(self, b: int) -> "Outer":
@@ -205,7 +205,7 @@ class Outer:
 
     @classmethod
     def summed(cls, parts: Sequence["Outer"], parameter: Tensor, b: int) -> "Outer":
-        """The gradients of several calls of a layer, or of none, as those of one with all their positions."""
+        """The `parts` of several calls of a layer, or of none, as one call's: b instances, by `parameter`."""
         o = len(parameter)
         none = cls(parameter, parameter.new_zeros(b, 0, o), parameter.new_zeros(b, 0, parameter.numel() // o))
         every = list(parts) or [none]

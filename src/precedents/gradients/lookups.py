@@ -76,7 +76,7 @@ class Lookup:
         return (torch.bmm(self.values, self.values.transpose(1, 2)) * same).sum(dim=(1, 2))
 
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Lookup":
-        """The rows and the values."""
+        """The rows and the values, each changed by a `function`."""
         return Lookup(self.parameter, function(self.rows), function(self.values))
 
     def gathered(self, b: int) -> "Lookup":
@@ -85,7 +85,7 @@ class Lookup:
 
     @classmethod
     def summed(cls, parts: Sequence["Lookup"], parameter: Tensor, b: int) -> "Lookup":
-        """The gradients of several calls of a layer, or of none, as those of one with all their positions."""
+        """The `parts` of several calls of a layer, or of none, as one call's: b instances, by `parameter`."""
         rows = torch.zeros(b, 0, dtype=torch.long, device=parameter.device)
         none = cls(parameter, rows, parameter.new_zeros(b, 0, parameter.shape[1]))
         every = list(parts) or [none]

@@ -48,7 +48,7 @@ class Rows:
         return own + sum(factor.stored for _, factor in self.factors)
 
     def between(self, start: int, stop: int) -> "Rows":
-        """Some of the vectors."""
+        """Some of the vectors, from `start` to before `stop`."""
         factors = tuple((place, factor.changed(lambda x: x[start:stop])) for place, factor in self.factors)
         return Rows(self.matrix[start:stop], self.scale[start:stop], factors)
 

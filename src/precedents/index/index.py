@@ -105,7 +105,7 @@ class Index:
     def estimate(
         cls, model: Any, train: Any, metric: str | Metric = "cos_grad", **options: "Unpack[IndexOptions]"
     ) -> Estimate:
-        """Seconds, memory and disk that building will take in one process, from a trial."""
+        """Seconds, memory and disk that building for `model`, `train` and `metric` takes, from a trial."""
         building, _ = _building(model, train, "index", metric, options)
         memory = building.memory if building.memory is not None else unasked()
         return estimated(building.made(memory))
@@ -113,7 +113,7 @@ class Index:
     @classmethod
     @door
     def open(cls, folder: str | Path, model: Any, train: Any, **options: "Unpack[IndexOptions]") -> "Index":
-        """An index that is complete, of this model and training set; a stale one is refused by what differs."""
+        """The complete index in a `folder`, of this `model` and `train`; a stale one is refused."""
         place = path(folder, "folder")
         known = IndexFolder.open(place)
         building, _ = _building(model, train, place, known.plans[0].metric, options)

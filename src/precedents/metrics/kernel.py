@@ -29,7 +29,7 @@ class Kernel:
         return self.squares()[1][0].sqrt()
 
     def of_cases(self, places: slice) -> "Kernel":
-        """The rows of some of the cases."""
+        """The rows of some of the cases, those at `places`."""
         return Kernel(self.cross[places], self.case_sq[places], self.train_sq, self.definite)
 
 

@@ -69,5 +69,5 @@ class Metric:
 
     @door
     def fit(self, model: Any, train: Any = None) -> "Relevance":
-        """The relevance of this training set's instances under this model, both as for `Explainer`."""
+        """The relevance of the instances of `train` under this `model`, both as for `Explainer`."""
         return Relevance(self, Workspace(Subject.of(model, train)))

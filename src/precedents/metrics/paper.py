@@ -11,7 +11,7 @@ _NAMES = {str(known): name for name, known in METRICS.items()}
 
 
 def metric(wanted: str | Metric) -> Metric:
-    """A metric by its name, its abbreviation in the paper (in any case), or its textual form."""
+    """The `wanted` metric by its name, its abbreviation in the paper (in any case), or its textual form."""
     if isinstance(wanted, Metric):
         return wanted
     if not isinstance(wanted, str):

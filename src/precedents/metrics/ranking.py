@@ -20,7 +20,7 @@ class TopK:
     scores: Tensor  # [m, k]
 
     def joined(self, other: "TopK") -> "TopK":
-        """Both lists in one, still best first; associative, and the same in any order."""
+        """Both lists, its own and an `other`, as one, still best first; associative, the same in any order."""
         indices = torch.cat([self.indices, other.indices], dim=1)
         scores = torch.cat([self.scores, other.scores], dim=1)
         by_index = indices.argsort(dim=1)

@@ -157,11 +157,11 @@ class Relevance:
 
     @door
     def top(self, cases: Examples, k: int) -> TopK:
-        """The k most relevant training instances of each case; the full matrix is never held."""
+        """The k most relevant training instances of each of the `cases`; the full matrix is never held."""
         return self.ranked(cases, k).top
 
     def ranked(self, cases: Examples, k: int, shown: int = 0, passing: Passing | None = None) -> Ranked:
-        """The k most relevant, with how many scores are below each, and the training instances' lengths.
+        """The k most relevant to each of `cases`, how many scores are below each, and all lengths.
 
         `shown` is how many bytes are made of them afterwards; `passing` is what vectors go through that are not
         kept.

@@ -74,7 +74,7 @@ class Vectors:
         weighed: bool = False,
         by_products: Callable[[], bool] | None = None,
     ) -> "Vectors":
-        """Looks at one instance; features that have no meaning for the model fail here.
+        """Looks at one instance in a `workspace`; `features` that have no meaning for the model fail here.
 
         `weighed` says that the vectors are compared under a matrix, `by_products` if that needs none formed.
         """
@@ -94,7 +94,7 @@ class Vectors:
         return len(self.workspace.subject.train)
 
     def rows(self, examples: Examples, first: int = 0) -> Iterator[RowBlock]:
-        """The vectors of any instances, from the first on, in blocks of a size that the budget has room for."""
+        """The vectors of `examples`, from the `first` on, in blocks of a size that the budget has room for."""
         classifier, features = self.workspace.subject.classifier, self.features
         size, stop = self.at_once, len(examples)
         size = -(-(stop - first) // -(-(stop - first) // size)) if stop > first else size

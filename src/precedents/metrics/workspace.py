@@ -46,11 +46,11 @@ class Workspace:
         return self.cache.once(slot, make)
 
     def reserve(self, needed: int) -> None:
-        """Makes room for so many bytes: others of the same budget put away what they hold, then this one."""
+        """Makes room for the `needed` bytes: others of the same budget put away what they hold, then this."""
         if needed:
             self.shared.take(self.cache, needed, self.subject.classifier.budget, again=True)
 
     def holding(self, slot: Slot[T], needed: int) -> None:
-        """Says that so many bytes will be kept in this slot, which other workspaces may have to give."""
+        """Says that the `needed` bytes will be kept in this `slot`, which other workspaces may have to give."""
         if slot not in self.cache:
             self.shared.take(self.cache, needed, self.subject.classifier.budget)

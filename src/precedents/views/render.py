@@ -27,7 +27,7 @@ def images(mean: Any = None, std: Any = None, channels: Channels | None = None) 
 
 
 def texts(words: Words) -> Render:
-    """Token numbers as a text: by a vocabulary, a tokenizer that decodes, or a function of a list of numbers.
+    """Token numbers as a text by `words`: a vocabulary, a tokenizer that decodes, or a function of a list.
 
     An empty word is not shown: let it be that of the padding.
     """

@@ -9,7 +9,7 @@ PHRASE = "the loss gradients"
 
 
 def gradient(model: Classifier, batch: Batch) -> Rows:
-    """Loss gradients [b, parameters]: per-example (per-sample) gradients, from one batched pass.
+    """Loss gradients [b, parameters] of a `batch`: per-example (per-sample) gradients, from one pass.
 
     >>> import torch, precedents as pr
     >>> train = pr.Examples.of((torch.eye(2), torch.tensor([0, 1])))

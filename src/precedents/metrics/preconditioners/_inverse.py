@@ -70,10 +70,10 @@ class Inverse(ABC):
 
     @abstractmethod
     def solve(self, rows: Tensor) -> Tensor:
-        """M^-1 applied to each row [b, d], float64."""
+        """M^-1 applied to each of the `rows` [b, d], float64."""
 
     def kernels(self, question: Question) -> Iterator[Kernel]:
-        """The inner products under M^-1 of the cases with consecutive blocks of the training set.
+        """The inner products under M^-1 of the `question`'s cases with blocks of the training set.
 
         By solving every row, unless a structure knows better; it must come to the same.
         """
@@ -86,7 +86,7 @@ class Inverse(ABC):
             yield Kernel(weighed @ train.T, case_sq, train_sq, self.definite)
 
     def holdings(self, vectors: Vectors) -> Sequence[Holding[Any]]:
-        """What of the training set its kernels read, and so what is saved with it."""
+        """What of the training set's `vectors` its kernels read, and so what is saved with it."""
         return [vectors.holding]
 
 
@@ -100,24 +100,24 @@ class Preconditioner(ABC):
         """M^-1 for the vectors of this training set, whose workspace has the model."""
 
     def cost(self, vectors: Vectors, m: int) -> Cost:
-        """What fitting it and weighing the training set and m cases by it costs: as of a matrix [d, d]."""
+        """What fitting it to `vectors` and weighing them and m cases costs: as of a matrix [d, d]."""
         n, d = len(vectors), vectors.width
         return Cost(2.0 * (n + m) * d * d + d**3, passes=1, bytes=2 * FLOAT64 * d * d, disk=FLOAT64 * d * d)
 
     def refusal(self, vectors: Vectors) -> tuple[str, str]:  # noqa: ARG002
-        """What needs so much memory, or nothing for the metric, and what to do where there is less."""
+        """What needs so much memory for these `vectors`, or nothing for the metric, and what to do."""
         return REFUSAL
 
     def by_products(self, workspace: Workspace) -> bool:  # noqa: ARG002
-        """Whether inner products of the vectors do for it, so that none is formed."""
+        """Whether inner products of the vectors do for it in a `workspace`, so that none is formed."""
         return False
 
     def settled(self, workspace: Workspace) -> "Preconditioner":  # noqa: ARG002
-        """One recipe for all that come to the same M here; the recipe itself, unless it knows others."""
+        """One recipe for all that come to the same M in a `workspace`; itself, unless it knows others."""
         return self
 
     def instead_of(self, workspace: Workspace) -> str | None:  # noqa: ARG002
-        """What the memory budget had no room for, if that decided what M is here."""
+        """What the memory budget of a `workspace` had no room for, if that decided what M is there."""
         return None
 
 

@@ -80,7 +80,7 @@ class InverseFisher(Preconditioner):
         known_settings(kind=(self.kind, FisherKind), negative=(self.negative, Negative))
 
     def fit(self, vectors: Vectors) -> Inverse:
-        """The inverse in the primal or the dual, whichever is smaller."""
+        """The inverse for these `vectors`, in the primal or the dual, whichever is smaller."""
         workspace, n, p = vectors.workspace, len(vectors), vectors.workspace.classifier.size
         if self.kind == "true":
             return true_fisher(_likelihood(workspace), self.damping, "true Fisher")
@@ -103,18 +103,18 @@ class InverseFisher(Preconditioner):
         return Dual(root, squares, ridge, p, workspace)
 
     def by_products(self, workspace: Workspace) -> bool:
-        """In the dual, of gradients by sparse inputs."""
+        """In the dual, of gradients by sparse inputs; the `workspace` knows both."""
         if self.kind == "true":
             return dual_by_products(workspace)
         sparse = isinstance(workspace.classifier.sample, SparseRows)
         return sparse and self.kind == "empirical" and workspace.classifier.size > len(workspace.train)
 
     def settled(self, workspace: Workspace) -> "InverseFisher":  # noqa: ARG002
-        """`negative` is of no interest where no eigenvalue is."""
+        """`negative` is of no interest where no eigenvalue is, in any `workspace`."""
         return self if self.kind == "published" else replace(self, negative="drop")
 
     def cost(self, vectors: Vectors, m: int) -> Cost:
-        """Of the empirical Fisher in the dual: the Gram matrix, its factor, and solves for all instances."""
+        """Of the empirical Fisher of `vectors` in the dual: Gram matrix, factor, solves, with m cases."""
         n, p = len(vectors), vectors.workspace.classifier.size
         if self.kind == "true":
             return true_fisher_cost(vectors.workspace, m)

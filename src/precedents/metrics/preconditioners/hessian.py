@@ -72,7 +72,7 @@ class InverseHessian(Preconditioner):
         known_settings(kind=(self.kind, HessianKind), negative=(self.negative, Negative))
 
     def fit(self, vectors: Vectors) -> Inverse:
-        """The inverse, with its spectrum where the matrix is held whole."""
+        """The inverse for these `vectors`, with its spectrum where the matrix is held whole."""
         workspace, damping = vectors.workspace, self.damping
         kind = self.chosen(workspace)
         if kind == "ekfac":
@@ -90,7 +90,7 @@ class InverseHessian(Preconditioner):
         return Spectrum(basis, values, ridge, name, keep=self.negative == "keep")
 
     def cost(self, vectors: Vectors, m: int) -> Cost:
-        """Of the exact Hessian row by row or in closed form, of Gauss-Newton, or of EK-FAC."""
+        """Of the exact Hessian, of Gauss-Newton, or of EK-FAC, for these `vectors` and m cases."""
         workspace = vectors.workspace
         model, n, p = workspace.classifier, len(vectors), workspace.classifier.size
         kind = self.chosen(workspace)
@@ -104,20 +104,20 @@ class InverseHessian(Preconditioner):
         return Cost(flops, passes, _dense_bytes(p), disk=FLOAT64 * p * p, itemsize=FLOAT64)
 
     def refusal(self, vectors: Vectors) -> tuple[str, str]:
-        """The exact Hessian by its name."""
+        """The exact Hessian of these `vectors` by its name."""
         if self.chosen(vectors.workspace) == "exact":
             return _refusal(vectors.workspace.classifier.size)
         return super().refusal(vectors)
 
     def by_products(self, workspace: Workspace) -> bool:
-        """As the Gauss-Newton matrix in the dual, of gradients by sparse inputs."""
+        """As the Gauss-Newton matrix in the dual, of a `workspace` with gradients by sparse inputs."""
         if not isinstance(workspace.classifier.sample, SparseRows):
             return False
         dual = self.chosen(workspace) == "gauss_newton" and not _closed(workspace)
         return dual and dual_by_products(workspace)
 
     def settled(self, workspace: Workspace) -> "InverseHessian":
-        """Of the kind that is chosen here; `negative` is of no interest where no eigenvalue is."""
+        """Of the kind that is chosen in a `workspace`; `negative` is of no interest where no eigenvalue is."""
         kind = self.chosen(workspace)
         positive = kind != "exact" or workspace.classifier.only_layer is not None
         return replace(self, kind=kind, negative="drop" if positive else self.negative)
@@ -127,7 +127,7 @@ class InverseHessian(Preconditioner):
         return self.kind if self.kind != "auto" else workspace.once(CURVATURE, lambda: _affordable(workspace))
 
     def instead_of(self, workspace: Workspace) -> str | None:
-        """What the memory budget had no room for, where that decided on the kind."""
+        """What the memory budget of a `workspace` had no room for, where that decided on the kind."""
         kind, model = self.chosen(workspace), workspace.classifier
         best = "exact" if model.only_layer is not None or model.size <= EXACT else "gauss_newton"
         return NAMES[best] if self.kind == "auto" and kind != best else None
