@@ -397,7 +397,10 @@ def test_texts_print_below_their_precedents(texts, cases) -> None:
 
 def test_table_rows_print_where_they_are_near_and_far(model, train, cases) -> None:
     explainer = Explainer(model, train, render=pr.tables("abcde"), classes=NAMES)
-    _, first, said = str(explainer.explain(cases[0], k=1)).splitlines()
+    found = explainer.explain(cases[0], k=1)
+    _, first, said, shares = str(found).splitlines()
+    named = (f"{name} {share:+.3f}" for name, share in found.shares().largest_columns(3))
+    assert shares.strip() == f"by share: {', '.join(named)}"
     near, far = said.strip().split("; ")
     row = train[0][int(first.split()[0][1:])]
     apart = ((row - cases[0]) / train[0].std(dim=0, correction=0)).tolist()

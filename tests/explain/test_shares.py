@@ -181,14 +181,6 @@ def test_pairs_and_summed_gradients_give_the_same_margins() -> None:
     torch.testing.assert_close(blocks.sum(), (one.formed() * other.formed()).sum())
 
 
-def test_float32_parts_sum_to_the_score_as_far_as_its_digits_go() -> None:
-    model, (x, y) = world("pictures")
-    explainer = Explainer(model.float(), (x.float(), y))
-    found = explainer.shares(x[0].float(), 4)
-    score = float(explainer.scores(x[0].float())[0, 4])
-    assert sum(each.share for each in found.layers) == pytest.approx(score, abs=1e-5)
-
-
 @pytest.mark.parametrize("metric", ["dot_x", "cos_x", "l2_x"])
 def test_inputs_are_divided_by_column(metric, model, train, cases) -> None:
     explainer = Explainer(model, train, metric)
@@ -449,3 +441,24 @@ def test_a_plot_lists_words_and_columns_by_their_shares_on_demand(train) -> None
         assert "by share" not in said[0]
         assert f"by share\n {name} {share:+.3f}" in said[1]
         assert not any("by share" in axes.texts[0].get_text() for axes in found.plot().axes)
+
+
+@pytest.mark.parametrize("metric", ["cos_grad", "dot_grad", "l2_grad"])
+def test_parts_of_single_precision_sum_to_the_score_as_well(metric, pictures_of_single_precision) -> None:
+    explainer, x = pictures_of_single_precision
+    for index in range(8):
+        found = explainer.shares(x[8], index)
+        scale = max(abs(each.share) for each in found.layers)
+        assert sum(each.share for each in found.layers) == pytest.approx(found.score, abs=1e-9 * max(1, scale))
+        assert found.score == pytest.approx(float(explainer.scores(x[8])[0, index]), rel=1e-5, abs=1e-5 * scale)
+        for layer in found.layers:
+            if layer.case is not None:
+                assert float(layer.case.sum()) + layer.whole == pytest.approx(layer.share, abs=1e-6 * scale)
+
+
+@pytest.fixture
+def pictures_of_single_precision(metric):
+    torch.manual_seed(0)
+    x, y = torch.randn(20, 1, 8, 8), torch.arange(20) % 3
+    layers = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3)
+    return Explainer(nn.Sequential(*layers), (x, y), metric), x

@@ -119,3 +119,33 @@ def test_rows_have_named_columns_and_their_own_units() -> None:
         "height": 162.0,
     }
     assert shown(torch.tensor([3, 4]), pr.tables("ab")) == {"a": 3, "b": 4}
+
+
+class Tokenizer:
+    pad_token_id = 7
+
+    def decode(self, numbers: list[int]) -> str:
+        return "-".join(map(str, numbers))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["<pad>", "one", "two"], "one <pad> two"),
+        ({0: "[PAD]", 1: "one", 2: "two"}, "one [PAD] two"),
+        (Tokenizer(), "1-0-2-0-0"),
+    ],
+)
+def test_padding_at_the_end_is_not_shown_where_it_is_known(words, text) -> None:
+    assert shown(torch.tensor([1, 0, 2, 0, 0]), pr.texts(words)) == text
+    assert shown(torch.tensor([7, 7]), pr.texts(Tokenizer())) == ""
+
+
+def test_padding_counts_in_no_likeness() -> None:
+    words = ["<pad>", *(f"{i**9:x}" for i in range(60, 110))]
+    x = torch.randint(1, 51, (30, 12), generator=torch.Generator().manual_seed(0))
+    x[:, 6:] = 0
+    x[0, :], x[1, :] = torch.arange(1, 13), torch.tensor([*range(1, 12), 40])
+    model = torch.nn.Sequential(torch.nn.Embedding(51, 4), torch.nn.Flatten(), torch.nn.Linear(48, 2))
+    found = pr.Explainer(model, (x, torch.arange(30) % 2), render=pr.texts(words)).near_duplicates(least=0.8)
+    assert {(pair.index, pair.other) for pair in found.pairs} == {(0, 1)}

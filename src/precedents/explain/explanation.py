@@ -26,13 +26,15 @@ from precedents.views.comparison import WIDTH, beginning, line
 from precedents.views.fragments import page
 from precedents.views.gallery import figure
 from precedents.views.instance import Render, Shown, is_picture, scores, shown
-from precedents.views.marks import excerpt
+from precedents.views.marks import excerpt, joined
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
     from matplotlib.figure import Figure
+
+COLUMNS = 3  # of a table row by their shares, in print
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,8 @@ class Explanation:
             cautions = f"({', '.join(p.cautions)})" if p.cautions else ""
             shown = [f"{tag(p):<{places}}", f"{self.seen_name(p.label):<{names}}", score, above, cautions]
             lines.append("".join(f"  {part}" for part in shown if part))
-            said = None if asked is None else self._line(case, p.rank, asked)
-            lines += [] if said is None else [" " * (places + 4) + said]
+            said = [] if asked is None else self._lines(case, p.rank, asked)
+            lines += [" " * (places + 4) + each for each in said]
         lines += [f"  {self.completeness[case]}"] if self.completeness else []
         return "\n".join([*lines, *(f"  {told(remark)}" for remark in self._remarks(case))])
 
@@ -204,14 +206,16 @@ class Explanation:
             return beginning(text, WIDTH // 2)
         return excerpt(found.words[0].marked(text), WIDTH // 2)
 
-    def _line(self, case: int, rank: int, asked: Shown) -> str | None:
-        """What is printed of a precedent: of a long text, what matters to the score."""
+    def _lines(self, case: int, rank: int, asked: Shown) -> list[str]:
+        """What is printed of a precedent: of a long text what matters to the score, of a row what adds most."""
         shown = self.seen(case, rank)
-        long = isinstance(shown, str) and len(shown) > WIDTH
-        found = of_read(self, case, rank) if long else None
+        read = isinstance(shown, Mapping) or (isinstance(shown, str) and len(shown) > WIDTH)
+        found = of_read(self, case, rank) if read else None
         if isinstance(shown, str) and found is not None and found.words is not None:
-            return excerpt(found.words[1].marked(shown), WIDTH)
-        return line(shown, asked, self.spread)
+            return [excerpt(found.words[1].marked(shown), WIDTH)]
+        said = line(shown, asked, self.spread)
+        columns = [] if found is None else found.largest_columns(COLUMNS)
+        return [*([] if said is None else [said]), *([f"by share: {joined(columns)}"] if columns else [])]
 
     def _above(self, percentile: float) -> str:
         """As many digits as so many training instances have; where scores are estimates, whole numbers."""

@@ -88,7 +88,8 @@ class Sharing:
             one, other = first.case.flatten(), first.precedent.flatten()
             return self._told(first.tokens[0], one, case), self._told(first.tokens[1], other, precedent)
         named = self._columns(layers, precedent) if self._features is not None else {}
-        words = WordShares(tuple(named.items()), ordered=False)
+        letters = any(str(name) != str(name).strip() for name in self._features or ())  # as of char_wb
+        words = WordShares(tuple(named.items()), ordered=False, letters=letters)
         return (words, words) if named else None
 
     def _told(self, tokens: Sequence[int], shares: Tensor, text: str) -> WordShares:

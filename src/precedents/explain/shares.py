@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -45,6 +45,20 @@ class LayerShares:
     of_input: bool = False  # whether it does
     whole: float = 0.0  # what is not divided further
     tokens: UsedRows = ((), ())  # of an embedding: the rows that were used
+
+    def times(self, factor: float) -> "LayerShares":
+        """All of it, and so each part, that many times as large."""
+        case, precedent, columns = (
+            None if each is None else each * factor for each in (self.case, self.precedent, self.columns)
+        )
+        return replace(
+            self,
+            share=self.share * factor,
+            whole=self.whole * factor,
+            case=case,
+            precedent=precedent,
+            columns=columns,
+        )
 
     @property
     def pictures(self) -> tuple[Tensor, Tensor] | None:

@@ -69,9 +69,19 @@ def divided(metric: Metric, subject: Subject, case: Batch, train: Batch) -> Divi
             pair = located(model, case, divided=False), located(model, train, divided=False)
     score = float(metric.similarity(kernel))
     if metric.similarity is l2:
-        return Divided(score, tuple(_apart(subject, *pair)))
+        return Divided(score, _whole(score, _apart(subject, *pair)))
     factor = pair[0].length * pair[1].length * _factor(metric, kernel)
-    return Divided(score, tuple(_layers(subject, pair, factor, case)))
+    return Divided(score, _whole(score, _layers(subject, pair, factor, case)))
+
+
+def _whole(score: float, layers: list[LayerShares]) -> tuple[LayerShares, ...]:
+    """The parts, which sum to the score: what single precision has rounded away goes to the largest of them."""
+    place = max(range(len(layers)), key=lambda i: abs(layers[i].share), default=None)
+    if place is None or not layers[place].share:
+        return tuple(layers)
+    left = score - sum(each.share for each in layers)
+    layers[place] = layers[place].times(1 + left / layers[place].share)
+    return tuple(layers)
 
 
 def _kernel(case: Rows, train: Rows) -> Kernel:

@@ -10,8 +10,9 @@ from precedents.seen import visible
 from precedents.views.comparison import parts
 from precedents.views.gallery import AGREES, DISAGREES, LONG, Strip, by_share, first_words
 from precedents.views.instance import Cell, Shown, as_png
-from precedents.views.marks import WordShares, around, as_html
+from precedents.views.marks import WordShares, around, as_html, joined
 
+OTHERS = 5  # words that are not in the text as they are called, below it
 IN_THE_REST = 0.3  # of the largest share, below which a word is not marked in what is unfolded
 ROW = "display:flex;flex-wrap:wrap;gap:8px;margin:0 0 12px;align-items:flex-start"
 STYLES = (
@@ -97,10 +98,11 @@ def text_of(text: str, words: WordShares | None, case: Shown | None = None) -> s
     if words is None:
         head = first_words(text)
         return _shared(head, case) + (" ..." + _unfolded(_shared(text, case)) if head != text else "")
-    marked = words.marked(text)
+    marked, others = words.marked(text), words.unplaced(text).largest(OTHERS)
+    after = f"<div>by share, too: {escape(joined(others))}</div>" if others else ""
     if len(text) <= LONG:
-        return as_html(marked)
-    return as_html(around(marked, LONG)) + _unfolded(as_html(marked, IN_THE_REST))
+        return as_html(marked) + after
+    return as_html(around(marked, LONG)) + _unfolded(as_html(marked, IN_THE_REST)) + after
 
 
 def _unfolded(html: str) -> str:

@@ -28,6 +28,7 @@ Shown: TypeAlias = Union["np.ndarray[Any, Any]", str, Mapping[str, Any]]
 Render: TypeAlias = Callable[[Any], Any]
 Channels = Literal["first", "last"]
 CHANNELS: tuple[str, ...] = get_args(Channels)
+READ = 1e10  # up to which a number is read digit by digit
 START, DAY = datetime(1970, 1, 1), timedelta(days=1)
 
 
@@ -160,11 +161,14 @@ def shrunk(picture: "np.ndarray[Any, Any]", most: int) -> "np.ndarray[Any, Any]"
 def written(value: Any, digits: str = ".3g") -> str:
     """A value of a table row as a text; a date without a time that says nothing.
 
+    >>> written(19270.24), written(0.123456), written(1.5e12), written(-31.25)
+    ('19270', '0.123', '1.5e+12', '-31.2')
     >>> written(datetime(2024, 1, 4)), written(np.datetime64("2024-01-04T09:30"))
     ('2024-01-04', '2024-01-04 09:30:00')
     """
     if isinstance(value, float):
-        return f"{value:{digits}}"
+        whole = not isfinite(value) or 1 <= abs(value) < READ
+        return f"{value:.0f}" if whole and "e" in f"{value:{digits}}" else f"{value:{digits}}"
     moment = _moment(value)
     if isinstance(moment, datetime) and not hasattr(value, "start_time"):
         return str(moment).removesuffix(" 00:00:00")

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from itertools import groupby
 from math import ceil
 from typing import TypeAlias
+from unicodedata import combining, normalize
 
 from precedents.seen import clipped, visible
 
@@ -24,6 +26,9 @@ class WordShares:
 
     pieces: tuple[tuple[str, float], ...]
     ordered: bool
+    letters: bool = (
+        False  # whether the pieces are groups of letters, which overlap: then their words are marked
+    )
 
     def marked(self, text: str) -> Marked:
         """The whole text in pieces; what stands between words has no share.
@@ -32,11 +37,22 @@ class WordShares:
         (('A', 0.0), (' ', 0.0), ('blue', 0.125), (' ', 0.0), ('sea', 0.625))
         """
         shares = [0.0] * len(text)
-        for start, stop, share in self._in_order(text) if self.ordered else self._everywhere(text):
+        for start, stop, share in self._placed(text):
             for place in range(start, stop):
-                shares[place] += share if text[place].isalnum() else 0.0
+                shares[place] += share
         runs = groupby(range(len(text)), key=lambda place: (shares[place], text[place].isspace()))
         return tuple((text[(own := list(run))[0] : own[-1] + 1], share) for (share, _), run in runs)
+
+    def unplaced(self, text: str) -> "WordShares":
+        """Those that are nowhere in the text as they are called, as the stems of words."""
+        if self.ordered or self.letters:
+            return WordShares((), ordered=False)
+        return WordShares(tuple(each for each in self.pieces if each[1] and not _found(text, each[0])), False)
+
+    def _placed(self, text: str) -> Iterator[tuple[int, int, float]]:
+        if self.ordered:
+            return self._in_order(text)
+        return self._by_letters(text) if self.letters else self._everywhere(text)
 
     def _in_order(self, text: str) -> Iterator[tuple[int, int, float]]:
         """Where each piece stands, after the one before it; one that is not found is left out."""
@@ -50,13 +66,24 @@ class WordShares:
 
     def _everywhere(self, text: str) -> Iterator[tuple[int, int, float]]:
         """Where each word or run of words stands; its share falls on all places and words of it evenly."""
-        lower = text.lower()
         for piece, share in self.pieces:
-            words = [re.escape(word) for word in piece.lower().split()]
-            if words and share:
-                found = list(re.finditer(r"\b" + r"\W+".join(words) + r"\b", lower))
-                for each in found:
-                    yield each.start(), each.end(), share / len(found) / len(words)
+            found = _found(text, piece) if share else []
+            for start, stop in found:
+                yield start, stop, share / len(found)
+
+    def _by_letters(self, text: str) -> Iterator[tuple[int, int, float]]:
+        """The words of the text, each with what falls on its letters: of a group of letters, an equal part."""
+        lower, own = _spelled(f" {text} ", bare=False)
+        shares = [0.0] * (len(text) + 2)
+        for piece, share in self.pieces:
+            each = re.compile("(?=(" + r"\s+".join(map(re.escape, piece.split(" "))) + "))") if share else None
+            found = [] if each is None else [match.span(1) for match in each.finditer(lower)]
+            for start, stop in found:
+                places = [own[i] for i in range(start, stop) if not lower[i].isspace()]
+                for place in places:
+                    shares[place] += share / len(found) / len(places)
+        for word in re.finditer(r"\S+", text):
+            yield word.start(), word.end(), sum(shares[word.start() + 1 : word.end() + 1])
 
     def largest(self, most: int) -> list[tuple[str, float]]:
         """The words with the largest shares, those of the same word together."""
@@ -65,6 +92,34 @@ class WordShares:
             sums[piece] = sums.get(piece, 0.0) + share
         kept = ((word, share) for word, share in sums.items() if word.strip() and share)
         return sorted(kept, key=lambda item: -abs(item[1]))[:most]
+
+
+@lru_cache(maxsize=8)
+def _spelled(text: str, bare: bool) -> tuple[str, list[int]]:
+    """The text in small letters, without accents if it is to be `bare`, and the place that each is from."""
+    letters, places = list[str](), list[int]()
+    for place, letter in enumerate(text):
+        small = letter.lower()
+        spelled = "".join(x for x in normalize("NFKD", small) if not combining(x)) if bare else small
+        letters.append(spelled)
+        places += [place] * len(spelled)
+    return "".join(letters), [*places, len(text)]
+
+
+def _found(text: str, piece: str) -> list[tuple[int, int]]:
+    """Where the words of a piece stand, one after the other, in their spelling or else without accents."""
+    words = [re.escape(word) for word in piece.lower().split()]
+    if not words:
+        return []
+    first, last = piece.strip()[0], piece.strip()[-1]
+    edges = r"(?<!\w)" if first.isalnum() else "", r"(?!\w)" if last.isalnum() else ""
+    pattern = re.compile(edges[0] + r"\W+".join(f"({word})" for word in words) + edges[1])
+    for bare in (False, True):
+        lower, places = _spelled(text, bare)
+        found = [match.span(i) for match in pattern.finditer(lower) for i in range(1, len(words) + 1)]
+        if found:
+            return [(places[start], places[stop - 1] + 1) for start, stop in found]
+    return []
 
 
 def excerpt(marked: Marked, width: int) -> str:

@@ -12,6 +12,8 @@ from precedents.errors import InputError
 from precedents.runtime.wording import a_type
 from precedents.views.instance import CHANNELS, Channels, Render, channels_last, unit
 
+PADDING = ("<pad>", "[pad]")  # words, in small letters
+
 Words: TypeAlias = Sequence[str] | Mapping[int, str] | Callable[[list[int]], str] | Any
 
 
@@ -29,7 +31,8 @@ def images(mean: Any = None, std: Any = None, channels: Channels | None = None) 
 def texts(words: Words) -> Render:
     """Token numbers as a text by `words`: a vocabulary, a tokenizer that decodes, or a function of a list.
 
-    An empty word is not shown: let it be that of the padding.
+    An empty word is not shown: let it be that of the padding. Nor is padding at the end, where it is known by a
+    tokenizer's `pad_token_id`, or by its word: `<pad>` or `[PAD]`.
     """
     return Texts(words)
 
@@ -69,11 +72,25 @@ class Texts:
 
     def __call__(self, instance: Inputs) -> str:
         """The words with spaces between, or what the function says."""
-        numbers = leaves(instance)[0].flatten().tolist()
+        numbers = self._unpadded(leaves(instance)[0].flatten().tolist())
         decode = getattr(self.words, "decode", self.words)
         if callable(decode):
             return str(decode(numbers))
         return " ".join(filter(None, map(self._word, numbers)))
+
+    def _unpadded(self, numbers: list[int]) -> list[int]:
+        """Without the padding at the end."""
+        kept = len(numbers)
+        while kept and self._is_padding(numbers[kept - 1]):
+            kept -= 1
+        return numbers[:kept]
+
+    def _is_padding(self, number: int) -> bool:
+        words: Any = self.words
+        if getattr(words, "pad_token_id", None) is not None:
+            return bool(number == words.pad_token_id)
+        named = not callable(words) and not hasattr(words, "decode")
+        return named and self._word(number).lower() in PADDING
 
     def word(self, number: int) -> str:
         """What one token is called."""

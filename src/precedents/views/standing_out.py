@@ -185,8 +185,9 @@ def _largest(traits: Sequence[Trait]) -> list[Trait]:
 
 
 def _pair(trait: Trait, one: str, other: str, kind: str) -> str:
-    digits = ".0%" if kind == "text" or " = " in trait.name else NUMBER
-    return f"{trait.one:{digits}} in {one}, {trait.other:{digits}} in {other}"
+    shares = kind == "text" or " = " in trait.name
+    said = [f"{each:.0%}" if shares else written(each, NUMBER) for each in (trait.one, trait.other)]
+    return f"{said[0]} in {one}, {said[1]} in {other}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,11 +1,15 @@
 """How often the jobs read the training set: the pages say so, and a set on disk is dear to read."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 import torch
 from torch.utils.data import Dataset
 
 import precedents as pr
 from precedents.explain.jobs import _described
+from precedents.runtime.progress import SHOWN, Display, Pace
 from tests.explain.jobs.conftest import Digits
 
 
@@ -75,3 +79,22 @@ def test_what_is_not_kept_is_read_again_and_the_same_is_found(digits: Digits, mo
         (pair.index, pair.other, pair.exact) for pair in again.pairs
     ]
     assert [pair.likeness for pair in again.pairs] == pytest.approx([pair.likeness for pair in kept.pairs])
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_long_work_shows_its_progress(job, digits: Digits) -> None:
+    shown: list[str] = []
+
+    @contextmanager
+    def show(title: str, _: Pace) -> Iterator[Callable[[], None]]:
+        shown.append(title)
+        yield lambda: None
+
+    display = Display(show, lambda: None)
+    explainer = pr.Explainer(digits.model, Counted(*digits.train), memory="40 MB")
+    token = SHOWN.set(lambda: display)
+    try:
+        JOBS[job][1](explainer, digits.test)
+    finally:
+        SHOWN.reset(token)
+    assert {"gradient", "training set"} & set(shown)
