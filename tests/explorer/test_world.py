@@ -668,6 +668,64 @@ def test_it_is_told_what_it_is(explorer) -> None:
     assert isinstance(explorer.world.folder, Path)
 
 
+# Behind a proxy
+
+
+@pytest.mark.parametrize(
+    ("proxy", "origin"),
+    [
+        ("https://hub.example.org/user/me/proxy/8123/", "https://hub.example.org"),
+        ("HTTPS://Hub.Example.org:443/user/me/proxy/8123", "https://hub.example.org"),
+        ("http://hub.example.org:80/user/me/proxy/8123", "http://hub.example.org"),
+        ("http://127.0.0.1:8888/user/me/proxy/8123/", "http://127.0.0.1:8888"),
+        ("https://[::1]:8443/user/me/proxy/8123//", "https://[::1]:8443"),
+    ],
+)
+def test_an_address_of_a_proxy_is_what_browsers_make_of_it(proxy, origin) -> None:
+    explorer = filled(pr.explore(*picture_world(), proxy=proxy))
+    try:
+        client, host = Client(explorer), origin.partition("://")[2]
+        assert explorer.address.startswith(f"{origin}/user/me/proxy/8123/?token=")
+        assert f'src="{origin}/user' in explorer._repr_html_()
+        status, head, _ = client.ask("/cases", Host=host)
+        assert status == 200
+        ancestors = head.partition("frame-ancestors ")[2].partition("\r\n")[0]
+        assert origin in ancestors.split()
+        tag = json.dumps({"set": "case", "place": 1, "tag": "drop", "note": "", "label": None}).encode()
+        assert client.ask("/api/v1/tags", "POST", tag, Host=host, Origin=origin)[0] == 200
+    finally:
+        explorer.stop()
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "hub",
+        "ftp://hub",
+        "https://",
+        "https://me@hub/",
+        "https://hub/?a=b",
+        "https://hub/#x",
+        "https://hub:x/",
+        "//hub",
+    ],
+)
+def test_what_is_no_address_of_a_proxy_is_refused(proxy) -> None:
+    with pytest.raises(InputError, match="Pass the address at which it is served"):
+        pr.explore(*picture_world(), proxy=proxy)
+
+
+def test_an_address_with_a_slash_too_many_leads_nowhere_else(client) -> None:
+    status, head, _ = client.ask("/cases/")
+    assert (status, "location" in head.lower()) == (404, False)
+
+
+def test_pictures_are_under_the_address_of_the_json_too(client) -> None:
+    one, other = (client.raw(client.head(f"{path}/pictures/train/9.png")) for path in ("", "/api/v1"))
+    assert one.partition(b"\r\n\r\n")[2] == other.partition(b"\r\n\r\n")[2] != b""
+    assert client.ask("/api/v1/pictures/train/160.png")[0] == 404
+
+
 # The audit's cells
 
 
