@@ -24,6 +24,7 @@ from precedents.explorer.app import Pages
 from precedents.explorer.jobs import LEASE, SOON, JobQueue
 from precedents.explorer.lists import LISTS, SURE
 from precedents.explorer.origin import Provenance
+from precedents.explorer.questions import tried
 from precedents.explorer.readers import picture_case, row_case, row_values, text_case
 from precedents.explorer.rows import cited
 from precedents.explorer.running import Explorer
@@ -610,6 +611,36 @@ def test_suspects_are_by_the_metric_that_pages_begin_with() -> None:
         explorer.stop()
 
 
+def test_suspects_are_kept_in_the_folder_and_read_as_they_were(tmp_path, monkeypatch) -> None:
+    explainer, test = picture_world()
+    said = []
+    for _ in range(2):
+        explorer = filled(pr.explore(explainer, test, keep=tmp_path))
+        try:
+            client = Client(explorer)
+            client.ask("/suspects")
+            filled(explorer)
+            said.append(json.loads(client.ask("/api/v1/suspects")[2])["suspects"])
+        finally:
+            explorer.stop()
+        monkeypatch.setattr(pr.Explainer, "suspects", None)  # whoever asks again fails
+    for each in (row for rows in said for row in rows):
+        each.pop("tile")  # whose address is of one start
+    assert len(said[0]) == 60
+    assert said[0] == said[1]
+
+
+def test_suspects_and_maps_stay_however_much_is_asked_afterwards(explorer, client) -> None:
+    client.ask("/suspects")
+    filled(explorer)
+    found = explorer.world.single.get(("suspects", explorer.world.main))
+    for i in range(100):
+        explorer.world.single.put(i, i)
+    assert found is not None
+    assert explorer.world.single.get(("suspects", explorer.world.main)) is found
+    assert len(explorer.world.single.keys()) == 64
+
+
 def test_of_two_classes_of_one_name_the_better_label_is_the_right_one() -> None:
     torch.manual_seed(0)
     y = torch.arange(60) % 3
@@ -817,7 +848,13 @@ def test_pages_and_pictures_are_kept_within_the_memory_budget() -> None:
     explorer = filled(pr.explore(small, test))
     try:
         client, world = Client(explorer), explorer.world
-        assert 0 < world.pages.most == world.pictures.most <= 100 * 10**6 // 16
+        assert 0 < world.pages.most == world.pictures.most == world.tries.room <= 100 * 10**6 // 16
+        world.tries.room = 3 * world.shown("case", 0).nbytes
+        for case in range(5):
+            tried(world, world.test.take([case]).inputs, None)
+        filled(explorer)
+        assert world.tries.keys() == [3, 4, 5]
+        assert world.tries.size == world.tries.room
         world.pages.most = 60_000
         for case in range(20):
             client.ask(f"/cases/{case}")

@@ -65,7 +65,7 @@ def drawn(world: World, name: str, job: QueuedJob) -> dict[str, Tensor]:
         return world.store.tensors(kept)
     points = _components(world, name, job)
     two = points[:, :2] if points.shape[1] > 1 else torch.cat([points, 0 * points], dim=1)
-    world.single.put(("map first", name), {"places": two.contiguous()})
+    world.single.stay(("map first", name), {"places": two.contiguous()})
     world.changed()
     folder = None if world.store is None else world.store.own
     with kept_in(folder):
@@ -102,7 +102,7 @@ def _asked(world: World, name: str) -> dict[str, Any]:
 
 
 def _kept(world: World, name: str, job: QueuedJob) -> None:
-    world.single.put(("map", name), drawn(world, name, job))
+    world.single.stay(("map", name), drawn(world, name, job))
     world.changed()
 
 
@@ -157,7 +157,7 @@ def columns(world: World, name: str) -> bytes:
     if shown is None or measures is None:
         raise Refusal(503, "The map is being drawn. Try again in a moment.")
     doubts = world.single.get((SUSPECTED, world.main))
-    doubt = torch.full((len(measures),), torch.nan) if doubts is None else doubts.evidence.doubt.float()
+    doubt = torch.full((len(measures),), torch.nan) if doubts is None else doubts.doubt
     parts: list[Tensor] = [
         shown["places"].float(),
         measures.labels,

@@ -76,7 +76,13 @@ def _outside(proxy: str) -> tuple[str, str]:
     except ValueError:
         port, scheme, host = None, "", ""
     name = f"[{host}]" if ":" in host else host
-    if scheme not in STANDARD or not HOST.fullmatch(name) or "@" in parts.netloc or parts.query or parts.fragment:
+    if (
+        scheme not in STANDARD
+        or not HOST.fullmatch(name)
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+    ):
         raise InputError(
             f"proxy is {clipped(proxy)!r}. Pass the address at which it is served, with https:// and nothing "
             "after its path."
