@@ -603,7 +603,11 @@ def test_a_case_has_lines_to_its_precedents_on_the_map(visit) -> None:
     page.wait_for_selector("#map[data-drawn]")
     answers = visit.explorer.world.answers[visit.explorer.world.main]
     shown = [each.inner_text().split()[0] for each in page.locator("#chosen li").all()]
-    assert sorted(shown) == sorted(f"#{i}" for i in answers.indices[3, :10].tolist())
+    assert shown == [f"#{i}" for i in answers.indices[3, :10].tolist()]
+    expect(page.locator("#chosen li").first).to_contain_text(f"{float(answers.scores[3, 0]):+.3f}")
+    expect(page.locator("#ranked")).to_contain_text("in the middle of these precedents")
+    page.locator("#view").click()
+    expect(page.locator("#ranked")).to_be_hidden()
 
 
 def test_the_map_moves_and_lists_by_keyboard_alone(visit) -> None:

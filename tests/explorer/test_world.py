@@ -24,6 +24,7 @@ from precedents.explorer.app import Pages
 from precedents.explorer.jobs import LEASE, SOON, JobQueue
 from precedents.explorer.lists import LISTS, SURE
 from precedents.explorer.origin import Provenance
+from precedents.explorer.questions import tried
 from precedents.explorer.readers import picture_case, row_case, row_values, text_case
 from precedents.explorer.rows import cited
 from precedents.explorer.running import Explorer
@@ -610,6 +611,36 @@ def test_suspects_are_by_the_metric_that_pages_begin_with() -> None:
         explorer.stop()
 
 
+def test_suspects_are_kept_in_the_folder_and_read_as_they_were(tmp_path, monkeypatch) -> None:
+    explainer, test = picture_world()
+    said = []
+    for _ in range(2):
+        explorer = filled(pr.explore(explainer, test, keep=tmp_path))
+        try:
+            client = Client(explorer)
+            client.ask("/suspects")
+            filled(explorer)
+            said.append(json.loads(client.ask("/api/v1/suspects")[2])["suspects"])
+        finally:
+            explorer.stop()
+        monkeypatch.setattr(pr.Explainer, "suspects", None)  # whoever asks again fails
+    for each in (row for rows in said for row in rows):
+        each.pop("tile")  # whose address is of one start
+    assert len(said[0]) == 60
+    assert said[0] == said[1]
+
+
+def test_suspects_and_maps_stay_however_much_is_asked_afterwards(explorer, client) -> None:
+    client.ask("/suspects")
+    filled(explorer)
+    found = explorer.world.single.get(("suspects", explorer.world.main))
+    for i in range(100):
+        explorer.world.single.put(i, i)
+    assert found is not None
+    assert explorer.world.single.get(("suspects", explorer.world.main)) is found
+    assert len(explorer.world.single.keys()) == 64
+
+
 def test_of_two_classes_of_one_name_the_better_label_is_the_right_one() -> None:
     torch.manual_seed(0)
     y = torch.arange(60) % 3
@@ -666,6 +697,64 @@ def test_an_explorer_says_what_it_needs() -> None:
 def test_it_is_told_what_it_is(explorer) -> None:
     assert repr(explorer) == "Explorer(Sequential, 60 cases, running)"
     assert isinstance(explorer.world.folder, Path)
+
+
+# Behind a proxy
+
+
+@pytest.mark.parametrize(
+    ("proxy", "origin"),
+    [
+        ("https://hub.example.org/user/me/proxy/8123/", "https://hub.example.org"),
+        ("HTTPS://Hub.Example.org:443/user/me/proxy/8123", "https://hub.example.org"),
+        ("http://hub.example.org:80/user/me/proxy/8123", "http://hub.example.org"),
+        ("http://127.0.0.1:8888/user/me/proxy/8123/", "http://127.0.0.1:8888"),
+        ("https://[::1]:8443/user/me/proxy/8123//", "https://[::1]:8443"),
+    ],
+)
+def test_an_address_of_a_proxy_is_what_browsers_make_of_it(proxy, origin) -> None:
+    explorer = filled(pr.explore(*picture_world(), proxy=proxy))
+    try:
+        client, host = Client(explorer), origin.partition("://")[2]
+        assert explorer.address.startswith(f"{origin}/user/me/proxy/8123/?token=")
+        assert f'src="{origin}/user' in explorer._repr_html_()
+        status, head, _ = client.ask("/cases", Host=host)
+        assert status == 200
+        ancestors = head.partition("frame-ancestors ")[2].partition("\r\n")[0]
+        assert origin in ancestors.split()
+        tag = json.dumps({"set": "case", "place": 1, "tag": "drop", "note": "", "label": None}).encode()
+        assert client.ask("/api/v1/tags", "POST", tag, Host=host, Origin=origin)[0] == 200
+    finally:
+        explorer.stop()
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "hub",
+        "ftp://hub",
+        "https://",
+        "https://me@hub/",
+        "https://hub/?a=b",
+        "https://hub/#x",
+        "https://hub:x/",
+        "//hub",
+    ],
+)
+def test_what_is_no_address_of_a_proxy_is_refused(proxy) -> None:
+    with pytest.raises(InputError, match="Pass the address at which it is served"):
+        pr.explore(*picture_world(), proxy=proxy)
+
+
+def test_an_address_with_a_slash_too_many_leads_nowhere_else(client) -> None:
+    status, head, _ = client.ask("/cases/")
+    assert (status, "location" in head.lower()) == (404, False)
+
+
+def test_pictures_are_under_the_address_of_the_json_too(client) -> None:
+    one, other = (client.raw(client.head(f"{path}/pictures/train/9.png")) for path in ("", "/api/v1"))
+    assert one.partition(b"\r\n\r\n")[2] == other.partition(b"\r\n\r\n")[2] != b""
+    assert client.ask("/api/v1/pictures/train/160.png")[0] == 404
 
 
 # The audit's cells
@@ -759,7 +848,13 @@ def test_pages_and_pictures_are_kept_within_the_memory_budget() -> None:
     explorer = filled(pr.explore(small, test))
     try:
         client, world = Client(explorer), explorer.world
-        assert 0 < world.pages.most == world.pictures.most <= 100 * 10**6 // 16
+        assert 0 < world.pages.most == world.pictures.most == world.tries.room <= 100 * 10**6 // 16
+        world.tries.room = 3 * world.shown("case", 0).nbytes
+        for case in range(5):
+            tried(world, world.test.take([case]).inputs, None)
+        filled(explorer)
+        assert world.tries.keys() == [3, 4, 5]
+        assert world.tries.size == world.tries.room
         world.pages.most = 60_000
         for case in range(20):
             client.ask(f"/cases/{case}")

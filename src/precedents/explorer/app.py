@@ -44,6 +44,7 @@ DATA: Mapping[str, Callable[[World, Query], Look]] = {
     "/cases/{place}/precedents": close_looks.case_precedents,
     "/train/{place}/answers": close_looks.train_answers,
 }
+API = "/api/v1"
 THREADS = 4  # that make pages
 TICK, BEAT, LONGEST = 0.2, 50, 3000  # seconds of a look at a job; ticks between signs of life; ticks at most
 HTML, JSON = "text/html; charset=utf-8", "application/json"
@@ -59,7 +60,7 @@ class Pages:
         self.world = world
         self._threads: CapacityLimiter | None = None
         self._making: dict[Hashable, asyncio.Future[bytes]] = {}
-        self.router = Router([*self._reading(), *self._changing()], default=_nothing)
+        self.router = Router([*self._reading(), *self._changing()], redirect_slashes=False, default=_nothing)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """What is kept is given at once, all else by its route."""
@@ -88,26 +89,27 @@ class Pages:
         routes = [Route("/", _first, methods=["GET"])]
         for path, (template, look) in PAGES.items():
             routes.append(Route(path, partial(self._page, template, look), methods=["GET"]))
-            routes.append(Route(f"/api/v1{path}", partial(self._data, look), methods=["GET"]))
-        routes += [
-            Route(f"/api/v1{path}", partial(self._data, look), methods=["GET"]) for path, look in DATA.items()
-        ]
+            routes.append(Route(API + path, partial(self._data, look), methods=["GET"]))
+        routes += [Route(API + path, partial(self._data, look), methods=["GET"]) for path, look in DATA.items()]
         return [
             *routes,
             Route("/assets/{name}", self._asset, methods=["GET"]),
             Route("/favicon.ico", _icon, methods=["GET"]),  # what browsers ask for where a page names none
-            Route("/pictures/{which}/{name}", self._picture, methods=["GET"]),
-            Route("/api/v1/jobs/{number}", self._job, methods=["GET"]),
-            Route("/api/v1/jobs/{number}/events", self._events, methods=["GET"]),
-            Route("/api/v1/map/{name}", self._map, methods=["GET"]),
-            Route("/api/v1/report.html", self._report, methods=["GET"]),
-            Route("/api/v1/tags.csv", self._csv, methods=["GET"]),
-            Route("/api/v1/tags.json", self._tags, methods=["GET"]),
+            *(
+                Route(f"{path}/pictures/{{which}}/{{name}}", self._picture, methods=["GET"])
+                for path in ("", API)
+            ),
+            Route(f"{API}/jobs/{{number}}", self._job, methods=["GET"]),
+            Route(f"{API}/jobs/{{number}}/events", self._events, methods=["GET"]),
+            Route(f"{API}/map/{{name}}", self._map, methods=["GET"]),
+            Route(f"{API}/report.html", self._report, methods=["GET"]),
+            Route(f"{API}/tags.csv", self._csv, methods=["GET"]),
+            Route(f"{API}/tags.json", self._tags, methods=["GET"]),
         ]
 
     def _changing(self) -> list[Route]:
         return [
-            Route(f"/api/v1{path}", partial(self._changed, change), methods=[method])
+            Route(API + path, partial(self._changed, change), methods=[method])
             for (method, path), change in CHANGES.items()
         ]
 

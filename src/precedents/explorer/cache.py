@@ -40,24 +40,40 @@ class ByteCache:
 
 
 class Recent:
-    """The values that were put lately, so many of them."""
+    """The values that were put lately, so many of them, of so many bytes; and those that stay.
 
-    def __init__(self, most: int = 64) -> None:
-        self.most = most
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+    >>> recent = Recent(most=64, room=10)
+    >>> for name, size in (("a", 4), ("b", 4), ("c", 4)):
+    ...     recent.put(name, name.upper(), size)
+    >>> recent.keys(), recent.get("a"), recent.get("c")
+    (['b', 'c'], None, 'C')
+    """
+
+    def __init__(self, most: int = 64, room: int = 2**62) -> None:
+        self.most, self.room, self.size = most, room, 0
+        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._staying: dict[Hashable, Any] = {}
         self._lock = Lock()
 
     def get(self, key: Hashable) -> Any:
         """What was put there, or None."""
-        return self._kept.get(key)
-
-    def put(self, key: Hashable, value: Any) -> None:
-        """Keeps it in the place of the oldest."""
         with self._lock:
-            self._kept[key] = value
-            while len(self._kept) > self.most:
-                self._kept.popitem(last=False)
+            return self._staying[key] if key in self._staying else self._kept.get(key, (None, 0))[0]
+
+    def stay(self, key: Hashable, value: Any) -> None:
+        """Keeps it for good: there are few of these, and to make one again takes long."""
+        with self._lock:
+            self._staying[key] = value
+
+    def put(self, key: Hashable, value: Any, size: int = 0) -> None:
+        """Keeps it in the place of the oldest; the latest is always kept."""
+        with self._lock:
+            self.size += size - self._kept.pop(key, (None, 0))[1]
+            self._kept[key] = value, size
+            while len(self._kept) > 1 and (len(self._kept) > self.most or self.size > self.room):
+                self.size -= self._kept.popitem(last=False)[1][1]
 
     def keys(self) -> list[Any]:
         """What is there, the latest last."""
-        return list(self._kept)
+        with self._lock:
+            return list(self._kept)

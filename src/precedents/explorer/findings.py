@@ -1,7 +1,11 @@
 """Findings: what the audit and the search for wrong labels say, each a page."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from itertools import accumulate, chain
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from precedents.explain.jobs.suspects import Suspects
 from precedents.explorer.failures import cells, untold
@@ -29,11 +33,11 @@ def suspects(world: World, query: Query) -> Look:
 
     name = world.main
 
-    def work() -> Suspects:
-        return world.explainer_by(name).suspects(k, world.test)
+    def work() -> Suspected:
+        return _suspected(world, name, k)
 
     found = single(world, (SUSPECTED, name), "labels that may be wrong", work, lasting=True)
-    listed = [_suspect(world, found["answer"], row) for row in found["answer"].rows()] if found["known"] else []
+    listed = _listed(world, found["answer"]) if found["known"] else []
     return {
         "known": found["known"],
         "job": found["job"],
@@ -44,19 +48,69 @@ def suspects(world: World, query: Query) -> Look:
     }
 
 
-def _suspect(world: World, found: Suspects, row: Mapping[str, Any]) -> Look:
-    accusers, number = row["accused_by"] or [], int(found.evidence.better[row["index"]])
-    other = None if row["better"] is None else number  # of two classes of one name, the right one
-    shown = [{"place": i, "called": world.called("case", i)} for i in accusers[:ACCUSERS]]
-    return instance(world, "train", row["index"]) | {
-        "better": other,
-        "better_name": None if other is None else world.class_name(other),
-        "probability": row["probability"],
-        "others": row["neighbours_with_another_label"],
-        "doubt": row["doubt"],
-        "accused_by": shown,
-        "accusers": len(accusers),
-    }
+@dataclass(frozen=True, eq=False)
+class Suspected:
+    """What pages show of k labels that may be wrong, and the doubt of all."""
+
+    places: Tensor  # [k], most suspicious first
+    better: Tensor  # [k], the label that is proposed; -1: none
+    probability: Tensor  # [k], of the label that is there
+    others: Tensor  # [k], the share of the neighbours with another label
+    doubt: Tensor  # [n], float32
+    accusers: Tensor  # the cases that accuse them, one instance after the other,
+    begins: Tensor  # [k + 1], and where those of each begin
+
+    @classmethod
+    def of(cls, found: Suspects) -> "Suspected":
+        """Of all the evidence, which is much larger."""
+        rows, evidence = found.rows(), found.evidence
+        accusers = [row["accused_by"] or [] for row in rows]
+        better = [-1 if row["better"] is None else int(evidence.better[row["index"]]) for row in rows]
+        return cls(
+            torch.tensor([row["index"] for row in rows]),
+            torch.tensor(better),
+            torch.tensor([row["probability"] for row in rows], dtype=torch.double),
+            torch.tensor([row["neighbours_with_another_label"] for row in rows], dtype=torch.double),
+            evidence.doubt.float(),
+            torch.tensor(list(chain(*accusers)), dtype=torch.long),
+            torch.tensor([0, *accumulate(map(len, accusers))]),
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By name, to be kept."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def _suspected(world: World, metric: str, k: int) -> Suspected:
+    """By a metric, from what is kept or made now."""
+    kept = f"{SUSPECTED} by {world.engines[metric].relevance.metric}"
+    if world.store is not None and kept in world.store:
+        return Suspected(**world.store.tensors(kept))
+    found = Suspected.of(world.explainer_by(metric).suspects(k, world.test))
+    if world.store is not None:
+        world.store.put(kept, found.tensors())
+    return found
+
+
+def _listed(world: World, found: Suspected) -> list[Look]:
+    """Each with the reasons against its label."""
+    begins = found.begins.tolist()
+    listed = []
+    for rank, place in enumerate(found.places.tolist()):
+        better, accusers = int(found.better[rank]), found.accusers[begins[rank] : begins[rank + 1]].tolist()
+        listed.append(
+            instance(world, "train", place)
+            | {
+                "better": None if better < 0 else better,
+                "better_name": None if better < 0 else world.class_name(better),
+                "probability": float(found.probability[rank]),
+                "others": float(found.others[rank]),
+                "doubt": float(found.doubt[place]),
+                "accused_by": [{"place": i, "called": world.called("case", i)} for i in accusers[:ACCUSERS]],
+                "accusers": len(accusers),
+            }
+        )
+    return listed
 
 
 def audit(world: World, query: Query) -> Look:

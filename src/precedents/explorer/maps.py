@@ -21,6 +21,7 @@ from precedents.metrics.features.inputs import inputs
 from precedents.metrics.features.last_hidden import last_hidden
 from precedents.metrics.vectors import Features, Vectors
 from precedents.runtime.checkpoint import forget, kept_in
+from precedents.views.instance import scores
 
 MAPS: Mapping[str, tuple[str, Features]] = {
     "gradient": ("gradients", gradient),
@@ -64,7 +65,7 @@ def drawn(world: World, name: str, job: QueuedJob) -> dict[str, Tensor]:
         return world.store.tensors(kept)
     points = _components(world, name, job)
     two = points[:, :2] if points.shape[1] > 1 else torch.cat([points, 0 * points], dim=1)
-    world.single.put(("map first", name), {"places": two.contiguous()})
+    world.single.stay(("map first", name), {"places": two.contiguous()})
     world.changed()
     folder = None if world.store is None else world.store.own
     with kept_in(folder):
@@ -101,7 +102,7 @@ def _asked(world: World, name: str) -> dict[str, Any]:
 
 
 def _kept(world: World, name: str, job: QueuedJob) -> None:
-    world.single.put(("map", name), drawn(world, name, job))
+    world.single.stay(("map", name), drawn(world, name, job))
     world.changed()
 
 
@@ -115,8 +116,7 @@ def map_look(world: World, query: Query) -> Look:
     known = world.store is not None
     found = _asked(world, name) if known else {"job": None, "map": None}
     shown = found["map"]
-    answers = world.answers.get(world.main)
-    lines = [] if case is None or answers is None else answers.indices[case, :LINES].tolist()
+    lines, ranked = _lines(world, case)
     return {
         "by": name,
         "maps": {each: MAPS[each][0] for each in there},
@@ -129,10 +129,20 @@ def map_look(world: World, query: Query) -> Look:
         "case_called": None if case is None else world.called("case", case),
         "train": train,
         "lines": lines,
+        "scores": ranked,
+        "metric": world.main,
         "choices": TAGS,
         "python": "",
         "command": "",
     }
+
+
+def _lines(world: World, case: int | None) -> tuple[list[int], list[str]]:
+    """The first precedents of a case and their scores, most relevant first; none while they are not known."""
+    answers = world.answers.get(world.main)
+    if case is None or answers is None or not bool(answers.done[case]):
+        return [], []
+    return answers.indices[case, :LINES].tolist(), scores(answers.scores[case, :LINES].tolist())
 
 
 def columns(world: World, name: str) -> bytes:
@@ -147,7 +157,7 @@ def columns(world: World, name: str) -> bytes:
     if shown is None or measures is None:
         raise Refusal(503, "The map is being drawn. Try again in a moment.")
     doubts = world.single.get((SUSPECTED, world.main))
-    doubt = torch.full((len(measures),), torch.nan) if doubts is None else doubts.evidence.doubt.float()
+    doubt = torch.full((len(measures),), torch.nan) if doubts is None else doubts.doubt
     parts: list[Tensor] = [
         shown["places"].float(),
         measures.labels,

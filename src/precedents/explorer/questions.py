@@ -41,7 +41,7 @@ def _kept(world: World, key: Hashable, work: Callable[[], Any], job: QueuedJob) 
     job.step(0, 1)
     with progress_told(say):
         answer = work()
-    world.single.put(key, answer)
+    (world.single.stay if job.lasting else world.single.put)(key, answer)
     world.changed()
 
 
@@ -110,7 +110,8 @@ def tried(world: World, x: Any, given: Any) -> QueuedJob:
             job.step(done + 1, len(world.engines))
         measures = measured(world.subject.classifier, cases, lambda *_: None)
         view = shown(cases.seen([0])[0], world.subject.render)
-        world.tries.put(number, Tried(number, view, given, measures, found))
+        size = len(view) if isinstance(view, str) else getattr(view, "nbytes", 0)
+        world.tries.put(number, Tried(number, view, given, measures, found), size)
         world.changed()
         return number
 

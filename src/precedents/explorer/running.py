@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from precedents.errors import InputError
 from precedents.explorer.app import application
 from precedents.explorer.jobs import FILL
-from precedents.explorer.safety import Door
+from precedents.explorer.safety import HOST, STANDARD, Door
 from precedents.explorer.server import Listener, Serving
 from precedents.explorer.world import World
+from precedents.seen import clipped
 
 STYLE = "width:100%;height:700px;border:1px solid #888;border-radius:6px"
 
@@ -34,7 +35,7 @@ class Explorer:
 
     def _repr_html_(self) -> str:
         """A frame, and beneath it a link that works where a frame does not."""
-        shown = escape(self.address.replace("127.0.0.1", "localhost"))
+        shown = escape(self.address if self.outside else self.address.replace("127.0.0.1", "localhost"))
         link = f'<a href="{shown}" target="_blank" rel="noreferrer noopener">Open it in a page of its own</a>'
         return f'<iframe src="{shown}" style="{STYLE}" title="Explorer"></iframe><p>{link}</p>'
 
@@ -68,8 +69,23 @@ def started(world: World, place: Listener, *, framed: bool = False, proxy: str |
 
 
 def _outside(proxy: str) -> tuple[str, str]:
-    """The address of a proxy, and its origin."""
-    parts = urlsplit(proxy)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise InputError(f"proxy is {proxy!r}. Pass the address at which it is served, with https://.")
-    return proxy.rstrip("/") + "/", f"{parts.scheme}://{parts.netloc}"
+    """The address of a proxy, and its origin as browsers send it: in small letters, without the usual port."""
+    try:
+        parts = urlsplit(proxy)
+        port, scheme, host = parts.port, parts.scheme.lower(), (parts.hostname or "").lower()
+    except ValueError:
+        port, scheme, host = None, "", ""
+    name = f"[{host}]" if ":" in host else host
+    if (
+        scheme not in STANDARD
+        or not HOST.fullmatch(name)
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+    ):
+        raise InputError(
+            f"proxy is {clipped(proxy)!r}. Pass the address at which it is served, with https:// and nothing "
+            "after its path."
+        )
+    origin = f"{scheme}://{name}{'' if port in (None, STANDARD[scheme]) else f':{port}'}"
+    return f"{origin}{parts.path.rstrip('/')}/", origin

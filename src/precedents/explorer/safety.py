@@ -79,7 +79,7 @@ class Door:
     scheme: str = "http"
     hosts: tuple[str, ...] = LOOPBACK  # names with our port
     outside: tuple[str, ...] = ()  # origins of proxies in front of us, as https://hub.example.org
-    framed: bool = False  # whether a notebook on this machine may show us in a frame
+    framed: bool = False  # whether a notebook on this machine or behind the proxy may show us in a frame
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
@@ -103,10 +103,10 @@ class Door:
 
     def policy(self) -> str:
         """The content security policy."""
-        frames = "http://localhost:* http://127.0.0.1:*" if self.framed else "'none'"
+        around = ["http://localhost:*", "http://127.0.0.1:*", *self.outside] if self.framed else ["'none'"]
         return (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-            f"form-action 'self'; base-uri 'none'; frame-ancestors {frames}"
+            f"form-action 'self'; base-uri 'none'; frame-ancestors {' '.join(around)}"
         )
 
     def security(self) -> Headers:

@@ -87,8 +87,8 @@ class World:
             engines.setdefault(name_of(each.metric), Answerer(each))
         world = cls(explainer, explainer.subject.test(test), engines, origin, **more)
         world.name = world.name or explainer.subject.name
-        for cache in (world.pages, world.pictures):
-            cache.most = min(CACHED, explainer.subject.classifier.budget.bytes // PART)
+        room = min(CACHED, explainer.subject.classifier.budget.bytes // PART)
+        world.pages.most = world.pictures.most = world.tries.room = room
         return world
 
     @property

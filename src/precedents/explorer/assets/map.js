@@ -262,9 +262,10 @@ async function main() {
     add: (place) => { outline.push(place); draw(); },
     end: () => { const drawn = outline; outline = []; choose((x, y) => within(x, y, drawn)); },
   });
-  if (page.dataset.lines) for (const i of page.dataset.lines.split(",")) points.chosen[Number(i)] = 1;
+  const lined = (page.dataset.lines || "").split(",").filter(Boolean).map(Number);
+  for (const i of lined) points.chosen[i] = 1;
   if (page.dataset.train) points.chosen[Number(page.dataset.train)] = 1;
-  listed(points);
+  listed(points, lined, (page.dataset.scores || "").split(","));
   points.coloured(colour.value);
   drawing.recoloured();
   legend(points, colour.value, true);
@@ -351,11 +352,13 @@ function hovered(view, points, here) {
   tip.style.top = `${here[1] + 12}px`;
 }
 
-function listed(points) {
+function listed(points, first = [], scores = []) {
+  // Those that are first in their own order, with their scores; the others by place.
   const classes = JSON.parse(page.dataset.classes);
   const list = document.querySelector("#chosen");
-  const places = [];
-  for (let i = 0; i < points.n; i++) if (points.chosen[i]) places.push(i);
+  const places = [...first];
+  for (let i = 0; i < points.n; i++) if (points.chosen[i] && !first.includes(i)) places.push(i);
+  for (const note of document.querySelectorAll("#ranked")) note.hidden = !first.length;
   document.querySelector("#count").textContent = places.length ? places.length.toLocaleString("en") : "";
   document.querySelector("#hint").hidden = places.length > 0;
   const form = document.querySelector("#tag-all");
@@ -365,13 +368,14 @@ function listed(points) {
     const tag = new FormData(form).get("tag");
     send("tags/many", "POST", JSON.stringify({ set: "train", places, tag })).then(() => { location.href = `${base}tags`; });
   };
-  list.replaceChildren(...places.slice(0, LISTED).map((i) => {
+  list.replaceChildren(...places.slice(0, LISTED).map((i, rank) => {
     const item = document.createElement("li");
     const link = document.createElement("a");
     link.href = `${base}train/${i}`;
     link.textContent = `#${i}`;
     item.dataset.row = "";
     item.append(link, ` ${classes[points.labels[i]]}`);
+    if (rank < first.length) item.append(` ${scores[rank]}`);
     if (points.labels[i] !== points.predictions[i]) item.append(`, predicted ${classes[points.predictions[i]]}`);
     return item;
   }));
