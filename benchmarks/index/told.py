@@ -162,6 +162,13 @@ def goals(found: Found) -> Iterator[str]:
     if scaling.NAME in found:
         same = "the same bytes" if found[scaling.NAME]["same bytes"] else "**other bytes**"
         yield f"\nOne worker and two made {same}."
+    if "cluster" in found:
+        lost = found["cluster"]
+        same = "the same bytes as in one process" if lost["same bytes"] else "**other bytes**"
+        yield (
+            f"\nA node of a two-node Ray cluster was killed when {lost['there']} of {lost['shards']} shards "
+            f"were there: the index was complete {lost['after']:.0f} seconds later, with {same}."
+        )
 
 
 def works(found: Found) -> Iterator[str]:
