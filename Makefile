@@ -46,9 +46,9 @@ newsgroups: $(READY)
 kills: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.kills --count $(or $(COUNT),50)
 
-# A Ray cluster of two nodes, one of which is killed in the middle of a run: half a minute.
+# A Ray cluster of two nodes, one of which is killed while it builds an index: half a minute.
 cluster: $(READY)
-	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.cluster --out benchmarks/results
 
 # The data sets as their owners publish them, where DATA=FOLDER has a subfolder for each: a minute.
 published: $(READY)

@@ -276,7 +276,7 @@ def main() -> None:
     estimated = list({record["key"]: record for record in Records(given.results / "estimates.jsonl")}.values())
     (given.out / "images").mkdir(parents=True, exist_ok=True)
     sparse = list(Records(given.results / "sparse_text.jsonl"))
-    indexes = list(Records(given.results / "index.jsonl"))
+    indexes = [line for name in ("index", "cluster") for line in Records(given.results / f"{name}.jsonl")]
     of_jobs = list(Records(given.results / "jobs.jsonl"))
     explored = list(Records(given.results / "explorer.jsonl"))
     lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs, explored)

@@ -66,7 +66,9 @@ def done(setting: Setting, folder: Path) -> Record:
     found["load"] = perf_counter() - began
     found |= asked(loaded, cases, full=not work.dear) | {"peak": megabytes("VmHWM") - before}
     del loaded
-    found |= summary(Index.open(folder, model, train, memory=setting.memory).check(cases[:CASES]))
+    found |= summary(
+        Index.open(folder, model, train, memory=setting.memory).check(cases[: CASES // (1 + work.dear)])
+    )
     return found | {"peak with check": megabytes("VmHWM") - before}
 
 

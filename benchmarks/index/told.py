@@ -1,5 +1,6 @@
 """The part of the page about indexes: every goal with its number beside it, and the works one by one."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,8 +59,8 @@ def size(record: Record) -> float:
 
 
 def recall(record: Record) -> float:
-    """Of what the index answers; one where it answers nothing."""
-    return 1.0 if record["recall"] is None else float(record["recall"])
+    """Of what the index answers; NaN where it answers nothing."""
+    return math.nan if record["recall"] is None else float(record["recall"])
 
 
 def peak(record: Record) -> float:
@@ -155,11 +156,19 @@ def goals(found: Found) -> Iterator[str]:
             yield f"| {goal.what} | {goal.goal} | failed | | {title} | |"
             continue
         number = goal.number(record)
-        met = "met" if goal.met(number) else "**missed**"
-        yield f"| {goal.what} | {goal.goal} | {goal.shown(number)} | {met} | {title} | {record['n']:,} |"
+        met = "met" if goal.met(number) else "" if math.isnan(number) else "**missed**"
+        shown = "by passes" if math.isnan(number) else goal.shown(number)
+        yield f"| {goal.what} | {goal.goal} | {shown} | {met} | {title} | {record['n']:,} |"
     if scaling.NAME in found:
         same = "the same bytes" if found[scaling.NAME]["same bytes"] else "**other bytes**"
         yield f"\nOne worker and two made {same}."
+    if "cluster" in found:
+        lost = found["cluster"]
+        same = "the same bytes as in one process" if lost["same bytes"] else "**other bytes**"
+        yield (
+            f"\nA node of a two-node Ray cluster was killed when {lost['there']} of {lost['shards']} shards "
+            f"were there: the index was complete {lost['after']:.0f} seconds later, with {same}."
+        )
 
 
 def works(found: Found) -> Iterator[str]:

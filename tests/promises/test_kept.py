@@ -391,4 +391,6 @@ def test_two_random_kills_of_each_cost_no_byte() -> None:
 def test_kills_of_two_processes_that_build_an_index_cost_no_byte() -> None:
     done = run_module("benchmarks.kills", "--count", "3", "--what", "index", most=300)
     assert done.returncode == 0, done
-    assert done.stdout == "index: 3 kills at work, 3 with the same bytes afterwards\n"
+    same, _, lost = done.stdout.strip().partition("; at most ")
+    assert same == "index: 3 kills at work, 3 with the same bytes afterwards"
+    assert lost in ("0 shard of a process lost", "1 shard of a process lost")
