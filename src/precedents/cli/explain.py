@@ -6,15 +6,20 @@ from typing import Annotated
 
 from typer import Option
 
+from precedents.cli._jobs import case_places, names
 from precedents.cli._names import metric_names
 from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target
 from precedents.cli._output import free, put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
-from precedents.errors import InputError
 
 
 def explain(
-    case: Annotated[list[int], Option(help="The place of a case in the test set; may be repeated.")],
+    case: Annotated[
+        list[str],
+        Option(
+            help="The place of a case in the test set, or its id (a number is a place); may be repeated.",
+        ),
+    ],
     run: RunFolder = None,
     target: Target = None,
     metric: Annotated[
@@ -34,6 +39,13 @@ def explain(
         ),
     ] = None,
     k: Annotated[int, Option("-k", help="How many precedents.")] = 5,
+    label: Annotated[
+        list[str] | None,
+        Option(
+            help="Explain this class, by name or number, not the prediction: one, or one for each case.",
+            show_default=False,
+        ),
+    ] = None,
     html: Annotated[
         Path | None, Option(help="Also write a page with pictures here.", show_default=False)
     ] = None,
@@ -52,6 +64,7 @@ def explain(
       $ precedents explain runs/digits-logistic_regression --case 12 --json
       $ precedents explain runs/digits-logistic_regression --case 12 --memory "200 MB"
       $ precedents explain runs/digits-logistic_regression --case 12 --index index-of-digits
+      $ precedents explain runs/digits-logistic_regression --case 12 --label 8
       $ precedents explain --target my_model:factory --case 12
 
     """
@@ -60,21 +73,20 @@ def explain(
         from precedents.explain.explainer import Explainer
 
         chosen = subject(run, target, data).told(memory=memory)
-        wrong = [number for number in case if not 0 <= number < len(chosen.test)]
-        if wrong:
-            raise InputError(
-                f"There is no case {wrong[0]}: the test set has {len(chosen.test)}, so cases run from 0 to "
-                f"{len(chosen.test) - 1}."
-            )
+        asked = case_places(chosen, case)
         told = chosen.known_to(Explainer) | ({} if metric is None else {"metric": metric})
         if index is None:
             explainer = Explainer(chosen.model, chosen.train, **{"metric": "gc"} | told)
         else:
             explainer = Explainer.load(index, chosen.model, chosen.train, **told)
         if dry_run:
-            show_estimate(replace(explainer.estimate(len(case)), disk=0), as_json)
+            show_estimate(replace(explainer.estimate(len(asked)), disk=0), as_json)
             return
-        explanation = replace(explainer.explain(chosen.test.selected(case), k), numbers=tuple(case))
+        labels = (
+            None if label is None else names(label * (len(asked) if len(label) == 1 else 1), explainer.classes)
+        )
+        explanation = explainer.explain(chosen.test.selected(asked), k, labels=labels)
+        explanation = replace(explanation, numbers=tuple(asked))
         if html is not None:
             put(html, explanation.to_html())
         if as_json:

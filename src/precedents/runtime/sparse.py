@@ -19,7 +19,10 @@ aten = torch.ops.aten
 
 PAIRS = 2**21  # inner products of sparse rows that are made at a time
 FEW = 16  # rows that are multiplied one by one
-DENSE, DENSE_NUMBERS = 32, 2**22  # rows, and numbers of them, that others are multiplied with by their zeros, too
+DENSE, DENSE_NUMBERS = (
+    32,
+    2**22,
+)  # rows, and numbers of them, that others are multiplied with by their zeros, too
 
 
 class SparseRows(Tensor):
