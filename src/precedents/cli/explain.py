@@ -82,9 +82,8 @@ def explain(
         if dry_run:
             show_estimate(replace(explainer.estimate(len(asked)), disk=0), as_json)
             return
-        labels = (
-            None if label is None else names(label * (len(asked) if len(label) == 1 else 1), explainer.classes)
-        )
+        several = label * len(asked) if label is not None and len(label) == 1 else label
+        labels = None if several is None else names(several, explainer.classes)
         explanation = explainer.explain(chosen.test.selected(asked), k, labels=labels)
         explanation = replace(explanation, numbers=tuple(asked))
         if html is not None:

@@ -182,8 +182,8 @@ def collated_set(
 ) -> tuple[Source, Tensor]:
     """A loader or a dataset with a collate_fn, in the order of the dataset whatever the sampler's is.
 
-    And its labels: those of the batches, unless `labels` has them by themselves or says where they are. `called`
-    is the key of an item that has its id.
+    And its labels: those of the batches, unless `labels` has them by themselves or says where they are.
+    `called` is the key of an item that has its id.
     """
     dataset = data.dataset if isinstance(data, DataLoader) else data
     apart = None if labels is None or isinstance(labels, int) else separate(dataset, labels)
@@ -211,8 +211,8 @@ def _refuse_sampler(loader: "DataLoader[Any]", what: str) -> None:
         given = list(sampler) if sampler is not None else [i for batch in own or () for i in batch]
     if sorted(given) != list(range(count)):
         raise InputError(
-            f"The sampler of the {what} draws {len(given)} times from the {count} instances of its dataset: some "
-            "of them never, or more than once. Pass a loader of the instances that are meant: "
+            f"The sampler of the {what} draws {len(given)} times from the {count} instances of its dataset: "
+            "some of them never, or more than once. Pass a loader of the instances that are meant: "
             "DataLoader(torch.utils.data.Subset(loader.dataset, indices), collate_fn=loader.collate_fn); "
             "or all: pr.Examples.of(loader.dataset, collate_fn=loader.collate_fn)."
         )

@@ -22,7 +22,7 @@ FEW = 16  # rows that are multiplied one by one
 DENSE, DENSE_NUMBERS = (
     32,
     2**22,
-)  # rows, and numbers of them, that others are multiplied with by their zeros, too
+)  # rows, and numbers of them, that meet others with their zeros
 
 
 class SparseRows(Tensor):
