@@ -43,17 +43,27 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def _told(field: str) -> float | None:
+    """What Linux says of this process's memory, in megabytes; nothing elsewhere."""
+    status = Path("/proc/self/status")
+    found = re.search(rf"^{field}:\s*(\d+) kB$", status.read_text(), re.MULTILINE) if status.exists() else None
+    return None if found is None else int(found[1]) / 2**10
+
+
+def held_megabytes() -> float:
+    """The memory that this process holds."""
+    return _told("VmRSS") or 0.0
+
+
 def peak_megabytes() -> float:
     """The most memory this process has held.
 
     Linux counts it in `VmHWM`. Its `ru_maxrss` would also count what the parent held when it started this
     process, which is why that is asked only where there is nothing else.
     """
-    status = Path("/proc/self/status")
-    if status.exists():
-        found = re.search(r"^VmHWM:\s*(\d+) kB$", status.read_text(), flags=re.MULTILINE)
-        if found:
-            return int(found[1]) / 2**10
+    found = _told("VmHWM")
+    if found is not None:
+        return found
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 

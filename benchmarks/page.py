@@ -144,17 +144,23 @@ def large_models(works: Sequence[Summary]) -> Iterator[str]:
     yield (
         "The same for models as people have them, ours alone beside the limit, with what we aim at. The "
         "limit's product is made in blocks of parameters, so that every number is read once. The title of a "
-        "model says the memory that it was given, where that was less than what is free."
+        "model says the memory that it was given, where that was less than what is free. The memory is what "
+        "Grad-Cos took beyond the model, the data and the libraries, at most."
     )
     yield ""
-    yield "| model | parameters | training x cases | the limit, s | Grad-Dot | Grad-Cos | goal | rounds |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    yield (
+        "| model | parameters | training x cases | the limit, s | Grad-Dot | Grad-Cos | goal "
+        "| peak memory, MiB | rounds |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for w in works:
         limit, ours = w.row("limit"), w.row("cos_grad")
         seconds, rounds = number(limit.seconds if limit else None), ours.rounds if ours else 0
+        memory = ours.taken_megabytes if ours else None
+        taken = "–" if memory is None else f"{memory:.0f}"
         yield (
             f"| {MODELS[w.model].title} | {w.parameters:,} | {w.n:,} x {w.m:,} | {seconds} "
-            f"| {cell(w.row('dot_grad'))} | {cell(ours)} | {GOALS.get(w.model, '–')} | {rounds} |"
+            f"| {cell(w.row('dot_grad'))} | {cell(ours)} | {GOALS.get(w.model, '–')} | {taken} | {rounds} |"
         )
 
 

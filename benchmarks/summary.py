@@ -22,6 +22,7 @@ class Row:
     deviation: float | None  # from plain autograd in float64
     difference: float | None  # of the whole matrix from ours in float32
     peak_megabytes: float | None
+    taken_megabytes: float | None  # by the work itself
     versions: dict[str, str]
 
     @property
@@ -99,5 +100,6 @@ def _row(run: list[Record], who: str, best: dict[str, float | None]) -> Row:
         deviation=last.get("deviation"),
         difference=last.get("difference"),
         peak_megabytes=max((r["peak_megabytes"] for r in own if "peak_megabytes" in r), default=None),
+        taken_megabytes=max((r["taken_megabytes"] for r in own if "taken_megabytes" in r), default=None),
         versions=last.get("versions", {}),
     )

@@ -362,3 +362,18 @@ def test_an_audit_shows_the_texts_of_a_test_set_with_its_own_loader() -> None:
     train, test = (DataLoader(texts(items), collate_fn=collate) for items in (TRAIN, TEST))
     audit = pr.audit(Bag(), train, test, metrics=["cos_grad"], criteria=["identical_class"])
     assert texts(TEST)[0][1] in audit.to_html()
+
+
+def test_a_case_needs_no_id_where_a_collate_fn_gets_the_items_whole() -> None:
+    items = [{"id": f"t{i}", "text": text, "label": label} for i, (label, text) in enumerate(TRAIN)]
+
+    def collate(own):
+        return with_lengths([(item["label"], item["text"]) for item in own if item["id"]])
+
+    kind = KINDS["lengths"]
+    explainer = pr.Explainer(kind.model(), DataLoader(items, collate_fn=collate), ids="id")
+    wanted, text = explained(kind).scores([TEST[0][1]]), TEST[0][1]
+    whole = {"id": "new", "text": text, "label": 0}
+    for case in (text, {"text": text}, {"text": text, "label": 0}, [{"text": text}], whole):
+        torch.testing.assert_close(explainer.scores(case), wanted)
+    assert explainer.explain(text, k=1).precedents()[0].id in {item["id"] for item in items}

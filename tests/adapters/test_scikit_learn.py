@@ -34,7 +34,7 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -289,6 +289,7 @@ REFUSED = [
     (OneVsRestClassifier(SGDClassifier()).fit(X, Y), "loss='hinge'"),
     (MLPClassifier((2,), max_iter=2), "several labels"),
     (FixedThresholdClassifier(LogisticRegression()), r"threshold.*model\.estimator_"),
+    (TunedThresholdClassifierCV(LogisticRegression()).fit(X, TWO), r"threshold.*model\.estimator_"),
     (GridSearchCV(LogisticRegression(), {}), "refit=True"),
     (Third(), "not known here"),
     (LogisticRegression(), r"not fitted.*model\.fit\(X, y\)"),

@@ -1,5 +1,6 @@
 """Sparse rows of a vectorizer stay sparse up to the product, and give the scores of the dense ones."""
 
+import re
 import warnings
 from typing import Any
 
@@ -302,3 +303,10 @@ def test_cases_may_be_asked_for_from_several_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: explainer.scores(CASES), range(8)):
             assert torch.equal(found, wanted)
+
+
+def test_a_zero_of_a_sparse_case_is_said_to_be_zero() -> None:
+    explainer = Explainer(MODELS["multinomial"], (X, Y), "dot_grad")
+    said = str(explainer.explain(CASES[:1], k=20))
+    assert "case: None" not in said
+    assert re.search(r"x\d+ 0\.\d+ \((case: 0|[+-]\d+\.\d sd)\)", said)

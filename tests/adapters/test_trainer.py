@@ -92,7 +92,7 @@ def test_an_audit_takes_the_trainers_two_sets(made, tokenized) -> None:
         pr.InputError, match=r"no test set, and the Trainer has no eval_dataset. Pass it: test="
     ):
         pr.audit(made(), **options)
-    with pytest.raises(pr.InputError, match=r"splits: one, two.*data\['one'\]"):
+    with pytest.raises(pr.InputError, match=r"sets: one, two\..* test=trainer\.eval_dataset\['one'\]"):
         pr.audit(made(eval_dataset={"one": tokenized, "two": tokenized}), **options)
 
 

@@ -220,3 +220,29 @@ def test_the_report_has_the_command_that_made_it(folder, precedents, monkeypatch
     monkeypatch.setattr(sys, "argv", ["precedents", *command.split()])
     assert precedents(*command.split()).code == 0
     assert f"precedents {command}" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_cases_may_be_called_by_their_ids_and_explained_for_another_class(folder, precedents) -> None:
+    (folder / "called.py").write_text(
+        "import my_model, precedents as pr\n"
+        "def factory():\n"
+        "    model, train, test = my_model.factory()\n"
+        "    ids = [f'w-{i}' for i in range(len(test[0]))]\n"
+        "    test = pr.Examples.of(test, ids=ids)\n"
+        "    return dict(model=model, train=train, test=test, classes=['a', 'b', '1'])\n"
+    )
+    asked = ["explain", "--target", "called:factory", "--json"]
+
+    def cases(*more: str) -> list[dict[str, object]]:
+        return json.loads(precedents(*asked, *more).out)["cases"]
+
+    by_id, by_place = cases("--case", "w-43", "--case", "2"), cases("--case", "43", "--case", "2")
+    assert by_id == by_place
+    assert [case["case"] for case in by_id] == [43, 2]
+    assert [case["id"] for case in by_id] == ["w-43", "w-2"]
+    named, numbered = cases("--case", "2", "--label", "b"), cases("--case", "2", "--label", "0")
+    assert (named[0]["prediction"], numbered[0]["prediction"]) == ("b", "a")
+    several = cases("--case", "2", "--case", "3", "--label", "1", "--label", "a")
+    assert [case["prediction"] for case in several] == ["1", "a"]
+    assert "There is no case w-x: " in precedents(*asked, "--case", "w-x").err
+    assert "or have ids, as 'w-0'" in precedents(*asked, "--case", "w-x").err

@@ -214,7 +214,8 @@ def test_instances_come_in_the_order_of_the_dataset(data) -> None:
 def test_a_sampler_that_takes_some_instances_is_refused_with_what_to_type(sampler) -> None:
     before = torch.get_rng_state()
     with pytest.raises(
-        InputError, match=r"of the 30 instances of its dataset, .*Subset\(loader.dataset, indices\)"
+        InputError,
+        match=r"from the 30 instances of its dataset: some of them never, .*Subset\(loader.dataset, indices\)",
     ):
         Examples.of(DataLoader(TRAIN, sampler=sampler, collate_fn=with_lengths))
     assert torch.equal(torch.get_rng_state(), before)

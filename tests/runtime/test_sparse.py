@@ -90,9 +90,11 @@ def test_products_are_those_of_the_dense_rows(product, rows, monkeypatch) -> Non
     torch.testing.assert_close(PRODUCTS[product](rows), wanted, rtol=1e-13, atol=1e-13)
 
 
-def test_many_inner_products_are_made_some_at_a_time(rows, monkeypatch) -> None:
+@pytest.mark.parametrize("dense", [0, 32])
+def test_many_inner_products_are_made_some_at_a_time_or_by_few_dense_rows(dense, rows, monkeypatch) -> None:
     wanted = rows.dense() @ rows.dense().T
     monkeypatch.setattr("precedents.runtime.sparse.PAIRS", 10)
+    monkeypatch.setattr("precedents.runtime.sparse.DENSE", dense)
     torch.testing.assert_close(rows @ rows.T, wanted, rtol=1e-13, atol=1e-13)
 
 

@@ -179,6 +179,14 @@ class Sparse:
         return Sparse(wide.tocsr()), len(x.shape) == 1
 
 
+class Entries(dict[str, float]):
+    """The numbers of a sparse row, by column; what is not there is zero."""
+
+    def get(self, name: str, default: Any = 0.0) -> Any:
+        """Zero, unless something else is asked for."""
+        return super().get(name, default)
+
+
 @dataclass(frozen=True, eq=False)
 class Listed:
     """Texts, or whatever else a vectorizer takes one by one."""

@@ -78,7 +78,8 @@ def module_of(estimator: Any) -> nn.Module:
             _check_likelihood(estimator)
             _check_fitted(estimator)
             return make(estimator).requires_grad_(requires_grad=True)
-    raise _search(estimator) if hasattr(estimator, "refit") else refused(estimator)
+    searches = hasattr(estimator, "refit") and not hasattr(estimator, "estimator_")  # not for a threshold
+    raise _search(estimator) if searches else refused(estimator)
 
 
 def linear_of(estimator: Any) -> nn.Linear | None:

@@ -240,6 +240,11 @@ def brought(adapter: Adapter, what: str, argument: str) -> Any:
         own = {"train": "train_dataset", "test": "eval_dataset"}[argument]
         reason = f"the Trainer has no {own}" if trainer else NOT_BROUGHT
         raise InputError(f"There is no {what}, and {reason}. Pass it: {argument}=...")
+    if argument == "test" and isinstance(found, Mapping) and getattr(adapter, "brought", None) is not None:
+        raise InputError(
+            f"The Trainer has several test sets: {', '.join(map(str, found))}. Pass one of them: "
+            f"test=trainer.eval_dataset[{next(iter(found), None)!r}]."
+        )
     return found
 
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from precedents.adapters._adapter import Adapter
-from precedents.adapters._containers import Container, Frame, Matrix, is_frame, is_sparse, rows_of
+from precedents.adapters._containers import Container, Entries, Frame, Matrix, is_frame, is_sparse, rows_of
 from precedents.adapters._ensembles import Whereabouts
 from precedents.adapters._misplaced import misplaced, undated, unfilled
 from precedents.adapters._opened import opened, step_names, unwrapped
@@ -208,7 +208,7 @@ class ScikitLearn(Adapter):
             fed = isinstance(instance, SparseRows)
             row = instance.rows if fed else instance.tocsr()
             name = _name(self.features if fed else self.columns, row.shape[1])
-            return {name(i): value for i, value in zip(row.indices.tolist(), row.data.tolist(), strict=True)}
+            return Entries(zip(map(name, row.indices.tolist()), row.data.tolist(), strict=True))
         values = np.asarray(instance)
         name = _name(self.features if isinstance(instance, Tensor) else self.columns, len(values))
         plain = values.tolist() if values.dtype.kind not in "mM" else list(values)  # dates would be numbers

@@ -43,14 +43,25 @@ def some_cases(chosen: CommandSubject, count: int | None) -> Any:
     return chosen.test.selected(range(count))
 
 
-def one_case(chosen: CommandSubject, case: int) -> Any:
+def one_case(chosen: CommandSubject, case: str) -> Any:
     """One instance of the test set."""
-    if not 0 <= case < len(chosen.test):
-        raise InputError(
-            f"There is no case {case}: the test set has {len(chosen.test)}, so cases run from 0 to "
-            f"{len(chosen.test) - 1}."
-        )
-    return chosen.test.selected([case])
+    return chosen.test.selected(case_places(chosen, [case]))
+
+
+def case_places(chosen: CommandSubject, named: Sequence[str]) -> list[int]:
+    """The places in the test set of cases that are named by them, or by their ids: a number is a place."""
+    ids, count = chosen.test.ids or (), len(chosen.test)
+    found = []
+    for each in places(named) or ():
+        if each in ids and isinstance(each, str):
+            found.append(ids.index(each))
+        elif isinstance(each, int) and 0 <= each < count:
+            found.append(each)
+        else:
+            called = f", or have ids, as {ids[0]!r}" if ids else ""
+            told = f"the test set has {count}, so cases run from 0 to {count - 1}{called}"
+            raise InputError(f"There is no case {each}: {told}.")
+    return found
 
 
 def names(labels: Sequence[str], classes: Sequence[str] | None) -> list[Any]:

@@ -11,7 +11,7 @@ from precedents.cli._subject import subject
 
 
 def contrast(
-    case: Annotated[int, Option(help="The place of the case in the test set.")],
+    case: Annotated[str, Option(help="The place of the case in the test set, or its id.")],
     one: Annotated[str, Option(help="A class, by name or number.")],
     other: Annotated[str, Option(help="Another class.")],
     run: RunFolder = None,

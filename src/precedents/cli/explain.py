@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from precedents.cli._jobs import Csv, Files, Html, files
+from precedents.cli._jobs import Csv, Files, Html, case_places, files, names
 from precedents.cli._names import metric_names
 from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target
 from precedents.cli._output import put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
-from precedents.errors import InputError
 
 if TYPE_CHECKING:
     from precedents.explain.explanation import Explanation
 
 
 def explain(
-    case: Annotated[list[int], Option(help="The place of a case in the test set; may be repeated.")],
+    case: Annotated[
+        list[str],
+        Option(
+            help="The place of a case in the test set, or its id (a number is a place); may be repeated.",
+        ),
+    ],
     run: RunFolder = None,
     target: Target = None,
     metric: Annotated[
@@ -38,6 +42,13 @@ def explain(
         ),
     ] = None,
     k: Annotated[int, Option("-k", help="How many precedents.")] = 5,
+    label: Annotated[
+        list[str] | None,
+        Option(
+            help="Explain this class, by name or number, not the prediction: one, or one for each case.",
+            show_default=False,
+        ),
+    ] = None,
     shares: Annotated[
         bool, Option("--shares", help="Show what each first score is a sum of; on the page, what all are.")
     ] = False,
@@ -59,6 +70,7 @@ def explain(
       $ precedents explain runs/digits-logistic_regression --case 12 --shares --csv explained.csv --force
       $ precedents explain runs/digits-logistic_regression --case 12 --memory "200 MB"
       $ precedents explain runs/digits-logistic_regression --case 12 --index index-of-digits
+      $ precedents explain runs/digits-logistic_regression --case 12 --label 8
       $ precedents explain --target my_model:factory --case 12
 
     """
@@ -67,23 +79,21 @@ def explain(
         from precedents.explain.explainer import Explainer
 
         chosen = subject(run, target, data).told(memory=memory)
-        wrong = [number for number in case if not 0 <= number < len(chosen.test)]
-        if wrong:
-            raise InputError(
-                f"There is no case {wrong[0]}: the test set has {len(chosen.test)}, so cases run from 0 to "
-                f"{len(chosen.test) - 1}."
-            )
+        asked = case_places(chosen, case)
         told = chosen.known_to(Explainer) | ({} if metric is None else {"metric": metric})
         if index is None:
             explainer = Explainer(chosen.model, chosen.train, **{"metric": "gc"} | told)
         else:
             explainer = Explainer.load(index, chosen.model, chosen.train, **told)
         if dry_run:
-            show_estimate(replace(explainer.estimate(len(case)), disk=0), as_json)
+            show_estimate(replace(explainer.estimate(len(asked)), disk=0), as_json)
             return
-        cases = chosen.test.selected(case)
-        explanation = replace(explainer.explain(cases, k, truth=cases.labels), numbers=tuple(case))
-        parts = [explanation.shares(i) for i in range(len(case))] if shares else []
+        several = label * len(asked) if label is not None and len(label) == 1 else label
+        labels = None if several is None else names(several, explainer.classes)
+        cases = chosen.test.selected(asked)
+        explanation = explainer.explain(cases, k, labels=labels, truth=cases.labels)
+        explanation = replace(explanation, numbers=tuple(asked))
+        parts = [explanation.shares(i) for i in range(len(asked))] if shares else []
         keep(explanation, written, shares)
         if as_json:
             show_json(

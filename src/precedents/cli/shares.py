@@ -11,7 +11,7 @@ from precedents.cli._subject import subject
 
 
 def shares(
-    case: Annotated[int, Option(help="The place of a case in the test set.")],
+    case: Annotated[str, Option(help="The place of a case in the test set, or its id.")],
     run: RunFolder = None,
     target: Target = None,
     index: Annotated[

@@ -181,10 +181,13 @@ def _chunks(dataset: Any, collation: Collation, what: str) -> Iterator[Chunk]:
         yield Collated(members, collation), [member.label for member in members]
 
 
-def collated_set(data: Any, function: Any, labels: Any, what: str) -> tuple[Source, Tensor]:
+def collated_set(
+    data: Any, function: Any, labels: Any, what: str, called: str | None = None
+) -> tuple[Source, Tensor]:
     """A loader or a dataset with a collate_fn, in the order of the dataset whatever the sampler's is.
 
     And its labels: those of the batches, unless `labels` has them by themselves or says where they are.
+    `called` is the key of an item that has its id.
     """
     dataset = data.dataset if isinstance(data, DataLoader) else data
     apart = None if labels is None or isinstance(labels, int) else separate(dataset, labels)
@@ -195,6 +198,8 @@ def collated_set(data: Any, function: Any, labels: Any, what: str) -> tuple[Sour
     source, found = read(dataset, function, labels if apart is None else apart, what)
     for i in sorted({0, len(found) // 2, len(found) - 1}):
         source.read(range(i, i + 1))  # a second reading, so that what is random is found before any work
+    if isinstance(source, FromItems) and called is not None:
+        source = replace(source, collation=replace(source.collation, called=called))
     return source, torch.tensor(found) if apart is None else checked_labels(apart, len(found), what)
 
 
@@ -210,8 +215,8 @@ def _refuse_sampler(loader: "DataLoader[Any]", what: str) -> None:
         given = list(sampler) if sampler is not None else [i for batch in own or () for i in batch]
     if sorted(given) != list(range(count)):
         raise InputError(
-            f"The sampler of the {what} takes {len(given)} times one of the {count} instances of its "
-            "dataset, and not each of them once. Pass a loader of the instances that are meant: "
+            f"The sampler of the {what} draws {len(given)} times from the {count} instances of its dataset: "
+            "some of them never, or more than once. Pass a loader of the instances that are meant: "
             "DataLoader(torch.utils.data.Subset(loader.dataset, indices), collate_fn=loader.collate_fn); "
             "or all: pr.Examples.of(loader.dataset, collate_fn=loader.collate_fn)."
         )

@@ -56,10 +56,14 @@ def collated_cases(x: Any, collation: Collation) -> tuple[Collated, bool]:
 
 def _item(x: Any, collation: Collation) -> tuple[Any] | None:
     """The item that a case is, with a label of another where it has none; none if it is no item."""
-    first, form = collation.first, collation.items
+    first, form, key = collation.first, collation.items, collation.called
+    own = {key: first[key]} if isinstance(first, Mapping) and key in first else {}
+    x = {**own, **x} if isinstance(x, Mapping) else x  # a case needs no id
     if _alike(x, first):
         return (x,)
     rest = collation.unlabelled(first)
+    if own and isinstance(rest, Mapping) and not isinstance(x, Mapping) and len(rest) == 2:
+        return _item({name: x for name in rest if name != key}, collation)  # the one field beside the id
     if form is not None and isinstance(rest, Mapping) and len(rest) == 1 and not isinstance(x, Mapping):
         x, rest = dict.fromkeys(rest, x), rest  # the one field that it has
     return (_labelled(x, first, form),) if form is not None and _alike(x, rest) else None

@@ -65,6 +65,7 @@ class Collation:
     form: ItemForm = UNKNOWN_FORM  # where the labels are in a batch
     layout: Layout = None  # of a whole batch
     items: ItemForm | None = None  # where the label is in an item, if that is known
+    called: str | None = None  # the key of an item that has its id, if it is known
     reorders: bool = False  # whether batches have the instances in another order
     guard: Guard = field(default_factory=Guard, repr=False)
 

@@ -115,16 +115,15 @@ class Examples:
             return data
         if hasattr(data, "train_dataloader"):
             data = unshuffled(loader_of(data, what))
-        if isinstance(ids, str):
-            data, ids = without_ids(data, ids, what)
+        key = ids if isinstance(ids, str) else None
+        if key is not None:
+            data, ids = without_ids(data, key, what)
         elif ids is None:
             ids = index_ids(data) if _is_frame(data) else index_ids(data[0]) if _has_frame(data) else None
         names = None if classes is None and type(data) is tuple else class_names(data, classes)
         own = getattr(data, "collate_fn", None) if collate_fn is None else collate_fn
-        if own is not None and collates(data, own):
-            made = cls(*collated_set(data, own, labels, what))
-        else:
-            made = _read(data, labels, what, names)
+        batched = own is not None and collates(data, own)
+        made = cls(*collated_set(data, own, labels, what, key)) if batched else _read(data, labels, what, names)
         called = None if ids is None else checked_ids(ids, len(made), what)
         own_names = None if names is None or classes is not None else in_order(names)
         return made if called is own_names is None else replace(made, ids=called, classes=own_names)

@@ -19,6 +19,10 @@ aten = torch.ops.aten
 
 PAIRS = 2**21  # inner products of sparse rows that are made at a time
 FEW = 16  # rows that are multiplied one by one
+DENSE, DENSE_NUMBERS = (
+    32,
+    2**22,
+)  # rows, and numbers of them, that meet others with their zeros
 
 
 class SparseRows(Tensor):
@@ -251,7 +255,7 @@ def _mm(left: Tensor, right: Tensor) -> Any:
 def _times(rows: Any, dense: Any) -> Any:
     """Rows [r, d] times a dense matrix [d, k]; of few rows each by itself, whose columns alone are read."""
     if rows.shape[0] > FEW:
-        return rows @ dense
+        return rows @ np.ascontiguousarray(dense)
     found = np.empty((rows.shape[0], dense.shape[1]), dtype=np.result_type(rows.dtype, dense.dtype))
     for i, (start, stop) in enumerate(pairwise(rows.indptr.tolist())):
         found[i] = rows.data[start:stop] @ dense[rows.indices[start:stop]]
@@ -259,9 +263,11 @@ def _times(rows: Any, dense: Any) -> Any:
 
 
 def _inner(left: Any, right: Any) -> Tensor:
-    """Inner products [a, b] of the rows of two matrices."""
+    """Inner products [a, b] of the rows of two matrices; a few are faster with their zeros."""
     if left.shape[0] < right.shape[0]:
         return _inner(right, left).T
+    if right.shape[0] <= DENSE and right.shape[0] * right.shape[1] <= DENSE_NUMBERS:
+        return torch.from_numpy(_times(left, right.toarray().T))
     found = torch.empty(left.shape[0], right.shape[0], dtype=torch.from_numpy(left.data[:0]).dtype)
     size, turned = max(1, PAIRS // max(1, right.shape[0])), right.T
     for start in range(0, left.shape[0], size):
