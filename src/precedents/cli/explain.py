@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from precedents.cli._names import metric_names
-from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target
+from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target, steady
 from precedents.cli._output import free, put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.errors import InputError
@@ -30,6 +30,7 @@ def explain(
         Option(
             metavar="FOLDER",
             help="The folder of an index to answer from, which `index build` makes.",
+            callback=steady,
             show_default=False,
         ),
     ] = None,

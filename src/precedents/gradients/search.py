@@ -35,6 +35,7 @@ from precedents.runtime.wording import first_line
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
 FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
 SEARCH = 4  # gradients of the largest parameter that are held at once when the rules are tried
+TRIAL = 5  # times that the layers' outputs are held in a trial: of two passes, and of their graphs
 SLOW_SEARCH = 6  # and when something else is, in float64
 INSTEAD = "Allow more memory, or use a metric without gradients: cos_last, cos_x."
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
@@ -118,9 +119,13 @@ def _large_by_rules(model: Classifier, batch: Batch, fresh: Callable[[], nn.Modu
 
 
 def _tried_on(model: Classifier) -> Batch:
-    """The first instances."""
+    """The first instances: as many as the budget has room for; one that it has no room for is refused."""
     labels = torch.zeros(count(model.sample), dtype=torch.long)
-    return Batch(model.sample, labels, range(len(labels)))
+    batch, each = Batch(model.sample, labels, range(len(labels))), TRIAL * model.itemsize * model.activations
+    if len(labels) * each <= model.budget.bytes:
+        return batch
+    model.budget.bound(each, f"Per-example gradients of {model.size} parameters", INSTEAD)
+    return batch.between(0, max(1, model.budget.bytes // each))
 
 
 def _by_narrow(model: Classifier) -> Plan | None:

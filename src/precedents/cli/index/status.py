@@ -4,10 +4,10 @@ from pathlib import Path
 
 from precedents.cli._options import Json
 from precedents.cli._output import reporting, show, show_json
-from precedents.cli.index._options import IndexPath
+from precedents.cli.index._options import PathAlone
 
 
-def status(index: IndexPath = Path("index"), as_json: Json = False) -> None:
+def status(index: PathAlone = Path("index"), as_json: Json = False) -> None:
     """Says how far an index is, and of what; the model is not asked.
 
     Examples:
