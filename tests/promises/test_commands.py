@@ -208,6 +208,21 @@ def test_an_index_is_where_it_was_asked_for_whatever_a_factory_does(factory, fol
     json.loads(indexed("explain", "--case", "0", "--json"))
 
 
+@pytest.mark.parametrize(
+    ("closed", "code"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">&- --no", 2)]
+)
+def test_streams_that_are_closed_change_no_exit_code(closed, code) -> None:
+    command = f"{sys.executable} -m precedents metrics {closed}"
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == code
+    assert "Traceback" not in ended.stderr
+
+
 def test_what_is_printed_goes_to_stderr(folder, capfd) -> None:
     _, out, err = ran(capfd, folder, "explain", "shouting", "--case", "0")
     assert out.startswith("case 0: predicted")

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from typer import Context, Exit, Option, Typer, TyperException
 
 from precedents import __version__, cli
-from precedents.cli._contained import silenced
+from precedents.cli._contained import opened_streams, silenced
 from precedents.cli._output import Interrupted, say
 from precedents.errors import PrecedentsError
 from precedents.registry import Registry
@@ -81,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     What is wrong with the command or its input is one line on stderr.
     """
+    if arguments is None:
+        opened_streams()
     code = _run(arguments)
     if arguments is None:
         silenced()

@@ -27,10 +27,11 @@ from precedents.gradients.narrowing import narrowed
 from precedents.gradients.patches import Patched
 from precedents.gradients.plan import Plan
 from precedents.gradients.recording import Recording, pulled_back
-from precedents.runtime.budget import FLOAT64
+from precedents.runtime.budget import COUNTED, FLOAT64
 from precedents.runtime.guards import without_warnings
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import first_line
+from precedents.seen import clipped, told
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
 FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
@@ -122,7 +123,7 @@ def _tried_on(model: Classifier) -> Batch:
     """The first instances: as many as the budget has room for; one that it has no room for is refused."""
     labels = torch.zeros(count(model.sample), dtype=torch.long)
     batch, each = Batch(model.sample, labels, range(len(labels))), TRIAL * model.itemsize * model.activations
-    if len(labels) * each <= model.budget.bytes:
+    if len(labels) * each < COUNTED or len(labels) * each <= model.budget.bytes:
         return batch
     model.budget.bound(each, f"Per-example gradients of {model.size} parameters", INSTEAD)
     return batch.between(0, max(1, model.budget.bytes // each))
@@ -342,9 +343,6 @@ def _close(ours: Tensor, wanted: Tensor, atol: float) -> bool:
 
 
 def _said(model: Classifier, fallback: str) -> None:
-    kind = type(model.module).__name__
-    warnings.warn(
-        f"Gradients of {kind} by a slower fallback: {fallback}. The numbers are the same.",
-        SlowGradientsWarning,
-        stacklevel=2,
-    )
+    kind = clipped(type(model.module).__name__)
+    said = told(f"Gradients of {kind} by a slower fallback: {fallback}. The numbers are the same.")
+    warnings.warn(said, SlowGradientsWarning, stacklevel=2)

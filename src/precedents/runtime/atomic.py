@@ -28,6 +28,8 @@ Own = Callable[[Path], bool]  # whether a file, by its path within the folder, i
 def write(path: Path, content: str | bytes) -> None:
     """Writes a file under a temporary name in the same folder, then gives it its own."""
     fresh = _beside(path, "new")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent}. Create it first: mkdir -p {path.parent}")
     with locked(path.parent):
         sweep(path)
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

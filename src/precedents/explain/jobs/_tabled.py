@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from precedents.seen import told
+from precedents.seen import clipped, told
 from precedents.views.gallery import Strip, figure, page
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 SHOWN = 20  # rows that are printed
 DRAWN = 12  # rows that are drawn
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a text begins with that a spreadsheet would compute
+
+WIDEST = 120  # letters of a column in print
 
 Row = dict[str, Any]
 
@@ -106,11 +108,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     >>> aligned([["#3", "", "dog"], ["#12", "", "cat"]])
     ['  #3   dog', '  #12  cat']
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    kept = [
-        [f"{text:<{width}}" for text, width in zip(map(told, row), widths, strict=True) if width]
-        for row in rows
-    ]
+    cut = [[clipped(text, WIDEST) for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    kept = [[f"{text:<{width}}" for text, width in zip(row, widths, strict=True) if width] for row in cut]
     return [("  " + "  ".join(row)).rstrip() for row in kept]
 
 
