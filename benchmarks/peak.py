@@ -81,6 +81,14 @@ def small() -> Given:
     return model, (torch.randn(400, 3, 32, 32), torch.arange(400) % 10), torch.randn(20, 3, 32, 32)
 
 
+def pictures() -> Given:
+    """Two convolutions of 64 channels on eight images of 160 x 160 pixels."""
+    torch.manual_seed(0)
+    layers = nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 4))
+    return model, (torch.randn(8, 3, 160, 160), torch.arange(8) % 4), torch.randn(2, 3, 160, 160)
+
+
 def wide_images() -> Given:
     """ResNet-18 on 32 x 32 pixels: 11.2 million parameters (45 MB), and 24 images."""
     torch.manual_seed(0)
@@ -126,6 +134,7 @@ def rows(n: int = 20_000) -> Given:
 
 MODELS = {
     "rows": rows,
+    "pictures": pictures,
     "few rows": lambda: rows(1000),
     "wide": wide,
     "large": large,

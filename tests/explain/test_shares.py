@@ -172,7 +172,9 @@ def test_a_position_adds_what_comes_back_to_it_alone(name) -> None:
             torch.testing.assert_close(own.formed()[0], wanted)
 
 
-def test_pairs_and_summed_gradients_give_the_same_margins() -> None:
+@pytest.mark.parametrize("numbers", [1, 40, 2**22])  # that are held at once
+def test_pairs_and_summed_gradients_give_the_same_margins(numbers, monkeypatch) -> None:
+    monkeypatch.setattr("precedents.gradients.sites.PAIR_NUMBERS", numbers)
     left, right = torch.randn(2, 1, 7, 3, 4).double(), torch.randn(2, 1, 7, 3, 5).double()
     one, other = (Sites(torch.zeros(12, 5), a, b, (7,)) for a, b in zip(left, right, strict=True))
     blocks = torch.cat(list(one.blocks(other)))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from precedents import Explainer, FormatError, Index, InputError
+from precedents import Explainer, FormatError, Index, InputError, StaleError
 from precedents.index import build as build_module
 from precedents.index import shards as shards_module
 
@@ -234,6 +234,16 @@ def test_any_rows_that_make_one_shard_of_a_set_are_the_same(tmp_path) -> None:
     model = torch.nn.Linear(5, 2)
     Index.build(model, (x, y), tmp_path / "one", memory=MEMORY)
     assert Index.build(model, (x, y), tmp_path / "one", memory=MEMORY, rows=1000).state.shards == 1
+
+
+@pytest.mark.parametrize("row", [0, 301, 598])
+def test_a_finished_index_refuses_changed_rows_when_it_is_built_again(row, tmp_path) -> None:
+    x, y, model = torch.randn(600, 5), torch.arange(600) % 2, torch.nn.Linear(5, 2)
+    Index.build(model, (x.clone(), y), tmp_path / "one", memory=MEMORY, rows=200)
+    assert Index.build(model, (x.clone(), y), tmp_path / "one", memory=MEMORY).state.complete
+    x[row] += 1
+    with pytest.raises(StaleError, match="rows or labels of the training set"):
+        Index.build(model, (x, y), tmp_path / "one", memory=MEMORY)
 
 
 def test_less_memory_than_was_planned_is_refused(world, built) -> None:

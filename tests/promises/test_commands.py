@@ -88,7 +88,7 @@ def ran(capfd, folder: Path, command: str, factory: str, *more: str) -> tuple[in
     environment = dict(os.environ)
     capfd.readouterr()
     try:
-        code = main([command, "--target", f"{(folder / 'name').read_text()}:{factory}", *more])
+        code = main([*command.split(), "--target", f"{(folder / 'name').read_text()}:{factory}", *more])
     finally:
         torch.set_grad_enabled(grad)
         torch.set_num_threads(threads)
@@ -189,6 +189,38 @@ def test_a_factory_that_goes_elsewhere_moves_no_path(factory, folder, capfd) -> 
     assert json.loads(out)["format"] == 1
     assert (folder / "kept" / "manifest.json").is_file()
     assert (folder / "report.html").is_file()
+
+
+@pytest.mark.parametrize("factory", ["shouting", "net_shouts", "away", "net_away"])
+def test_an_index_is_where_it_was_asked_for_whatever_a_factory_does(factory, folder, capfd) -> None:
+    many = MODULE.replace("randn(12,", "randn(400,").replace("arange(12)", "arange(400)")
+    (folder / f"{(folder / 'name').read_text()}.py").write_text(many)
+
+    def indexed(command: str, *more: str) -> str:
+        os.chdir(folder)
+        code, out, _ = ran(capfd, folder, command, factory, "--index", "kept", *more)
+        assert code == 0
+        return out
+
+    assert indexed("index build").endswith("400 rows in 1 shard, complete\n")
+    assert (folder / "kept" / "index.json").is_file()
+    json.loads(indexed("index check", "--cases", "2", "--json"))
+    json.loads(indexed("explain", "--case", "0", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("closed", "code"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">&- --no", 2)]
+)
+def test_streams_that_are_closed_change_no_exit_code(closed, code) -> None:
+    command = f"{sys.executable} -m precedents metrics {closed}"
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == code
+    assert "Traceback" not in ended.stderr
 
 
 def test_what_is_printed_goes_to_stderr(folder, capfd) -> None:

@@ -231,6 +231,17 @@ UNUSABLE = {
         "Explainer.load() got an unexpected keyword argument 'rendr'. Did you mean 'render'?",
     ),
     "damping twice": (lambda: pr.metric("cosine:gradient/hessian(damping=1, damping=2)"), "says damping twice"),
+    "memory beyond any number": (lambda: Explainer(linear(), (X, Y), memory="9" * 400 + " GB"), "memory is '9"),
+    "index": (lambda: Explainer(linear(), (X, Y), index=3), "Pass True or False"),
+    "a case by name": (lambda: Explainer(linear(), (X, Y)).explain(X)["a"], "case is 'a'"),
+    "a case that is no number": (
+        lambda: Explainer(linear(), (X, Y)).explain(X).shares(float("nan"), 1),
+        "Pass the place of a case",
+    ),
+    "no folder for a file": (
+        lambda: Explainer(linear(), (X, Y)).explain(X).to_csv("/nowhere/x.csv"),
+        "There is no folder /nowhere",
+    ),
     "k twice": (lambda: pr.CRITERIA.read("identical_class(k=1, k=2)"), "says k twice"),
 }
 

@@ -21,6 +21,7 @@ import precedents as pr
 from precedents import Explainer
 from precedents.cli._main import main
 from precedents.cli._output import listing, say, show, show_json
+from precedents.gradients.search import SlowGradientsWarning
 from precedents.seen import NAME, UNSEEN, clipped, escaped, told, visible
 from precedents.views.table import Entry, Table
 
@@ -185,6 +186,40 @@ def test_what_a_command_is_given_is_quoted_visibly(command, name, capfd, monkeyp
     assert out == ""
     assert len(seen(err, None).splitlines()) == 1
     assert len(err) < 3000
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda e, x: e.suspects(),
+        lambda e, x: e.answers(None, x),
+        lambda e, x: e.groups(x),
+        lambda e, x: pr.compare(e, e, x),
+    ],
+)
+def test_jobs_cut_long_names(ask) -> None:
+    x, names = torch.randn(30, 4), ["n" * 100_000 + str(i) for i in range(3)]
+    explainer = Explainer(nn.Linear(4, 3), (x, torch.arange(30) % 3), classes=names)
+    assert max(map(len, str(ask(explainer, x)).splitlines())) < 1000
+
+
+def test_names_of_layers_and_models_are_shown_and_not_sent() -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(3, 4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.weight.T * self.weight.sum()
+
+    Odd.__name__ = "m\x1b[31m"
+    x, y = torch.randn(30, 4), torch.arange(30) % 3
+    model = nn.Sequential()
+    model.add_module("l\x1b[31m", nn.Linear(4, 3))
+    assert "\x1b" not in str(Explainer(model, (x, y)).shares(x[0], 1))
+    with pytest.warns(SlowGradientsWarning) as warned:
+        Explainer(Odd(), (x, y))
+    assert "\x1b" not in str(warned[0].message)
 
 
 def test_a_long_message_keeps_its_end_which_says_what_to_do() -> None:

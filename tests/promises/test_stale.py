@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 import precedents as pr
 from precedents import Audit, Explainer, StaleError, Trial, audit
@@ -364,6 +365,47 @@ def test_a_trial_names_what_changed(which) -> None:
     sets[which][0][4] = 0.0
     with pytest.raises(StaleError, match=f"Row 4 of the {'training' if which == 'train' else 'test'} set"):
         trial.scores(pr.metric("cos_x"))
+
+
+HELD = {
+    "a loader": lambda x, y: DataLoader(TensorDataset(x, y), batch_size=7),
+    "a subset": lambda x, y: Subset(TensorDataset(x, y), range(1, len(x))),
+    "a loader of a subset": lambda x, y: DataLoader(Subset(TensorDataset(x, y), list(range(len(x)))), 7),
+    "a list": lambda x, y: [(x[i], int(y[i])) for i in range(len(x))],
+}
+
+
+@pytest.mark.parametrize("ask", [lambda e: e.explain(TEST[0]), lambda e: e.answers(3, TEST[0])])
+@pytest.mark.parametrize("held", HELD)
+def test_tensors_below_a_data_set_are_watched(held, ask) -> None:
+    x, y = tensors()
+    explainer = Explainer(Net(), HELD[held](x, y))
+    ask(explainer)
+    ask(explainer)
+    x[3] += 1
+    with pytest.raises(
+        (StaleError, pr.InputError), match=r"\b[23]\b.*(has changed since|differs at its second)"
+    ):
+        ask(explainer)
+
+
+def test_rows_outside_of_a_subset_may_change() -> None:
+    x, y = tensors()
+    explainer = Explainer(Net(), Subset(TensorDataset(x, y), range(1, len(x))))
+    before = explainer.scores(TEST[0])
+    x[0] += 1
+    assert torch.equal(explainer.scores(TEST[0]), before)
+
+
+@pytest.mark.parametrize("given", [torch.Tensor.numpy, lambda x: x], ids=["array", "tensor"])
+def test_an_explanation_stays_what_it_is_when_its_cases_change(given) -> None:
+    x, y = tensors()
+    explainer, cases = Explainer(Net(), (x, y)), TEST[0][:2] + 0.1
+    found, kept = explainer.explain(given(cases)), explainer.explain(cases.clone())
+    cases.copy_(-3 * cases)
+    assert torch.equal(found.cases, kept.cases)
+    assert str(found.shares(0, 1)) == str(kept.shares(0, 1))
+    assert found.to_frame(inputs=True).equals(kept.to_frame(inputs=True))
 
 
 def test_the_same_values_written_again_are_no_change() -> None:

@@ -19,7 +19,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.construction import Told, refuse_keywords, refuse_padding
 from precedents.data.examples import Examples, InMemory, Originals, checked_labels, checked_range
 from precedents.data.ids import Id
-from precedents.data.inputs import Collated, Inputs, count, leaves
+from precedents.data.inputs import Collated, Inputs, count, leaves, mapped
 from precedents.errors import InputError, UnknownNameError
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import a_type, none_there
@@ -109,6 +109,8 @@ class Subject:
         if _is_nothing(x):
             raise InputError(f"{none_there('cases')} Pass at least one.")
         inputs, originals, ids = self._asked(x)
+        if not isinstance(x, Examples) and not isinstance(inputs, Collated):  # which its owner may change
+            inputs = inputs.clone() if type(inputs) is Tensor else mapped(Tensor.clone, inputs)
         if isinstance(inputs, Collated) and not self.classifier.ragged:  # padding was not tried before
             refuse_padding(self.classifier, inputs)
         unlabelled = Examples(

@@ -2,7 +2,7 @@
 
 Undone are another current folder, other arguments, signal handlers, warning filters and standard streams. Left
 as they are, without a consequence for the outcome: the environment, logging, the locale, and torch's settings.
-What cannot be contained is a process that ends itself at once (os._exit) or is killed.
+What cannot be contained is a process that ends itself at once (os._exit, also while it exits) or is killed.
 """
 
 import ctypes
@@ -51,6 +51,16 @@ def _flushed(*streams: TextIO) -> None:
             stream.flush()
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).fflush(None)
+
+
+def opened_streams() -> None:
+    """Standard streams that the process was begun without lead nowhere, and are no file that it opens next."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:  # noqa: PERF203  three times
+            os.open(os.devnull, os.O_RDWR)  # has the smallest number that is free, which is this one
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def silenced() -> None:

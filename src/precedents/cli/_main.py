@@ -5,14 +5,16 @@ Errors and exit codes live here.
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Context, Exit, Option, Typer, TyperException
 
 from precedents import __version__, cli
-from precedents.cli._contained import silenced
+from precedents.cli._contained import opened_streams, silenced
 from precedents.cli._output import Interrupted, say
 from precedents.errors import PrecedentsError
 from precedents.registry import Registry
@@ -79,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     What is wrong with the command or its input is one line on stderr.
     """
+    if arguments is None:
+        opened_streams()
     code = _run(arguments)
     if arguments is None:
         silenced()
@@ -88,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait make way for others
     try:
+        begun = Path.cwd()
         code = app()(arguments, prog_name="precedents", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -96,10 +101,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         path = "precedents" if context is None else context.command_path
         return _ended(f"{error.format_message().rstrip('.')}. See: {path} --help", WRONG)
     except PrecedentsError as error:
-        return _ended(str(error), WRONG)
+        return _ended(_near(str(error), begun), WRONG)
     except Interrupted as error:
         exec("")  # noqa: S102  forgets a Ctrl-C that came in an exec: `python -m` would die of it, not exit
-        return _ended(str(error), INTERRUPTED)
+        return _ended(_near(str(error), begun), INTERRUPTED)
     except (BrokenPipeError, SystemExit) as end:  # typer and rich exit when nobody reads stdout any more
         if not any(isinstance(error, BrokenPipeError) for error in (end, end.__context__)):
             raise
@@ -107,6 +112,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         return PIPE_CLOSED
     except OSError as error:
         return _ended(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), WRONG)
+
+
+def _near(text: str, folder: Path) -> str:
+    """The text with paths below a folder as they are named there.
+
+    >>> _near("/home/me/index and /mnt/home/me/index", Path("/home/me"))
+    'index and /mnt/home/me/index'
+    """
+    above = re.escape(f"{folder}{os.sep}")
+    return text if folder == folder.parent else re.sub(rf"(?<![\w/.~-]){above}", "", text)
 
 
 def _ended(text: str, code: int) -> int:

@@ -7,6 +7,12 @@ from typer import Argument, Option
 
 from precedents.cli._names import engine_names, metric_names
 
+
+def steady(path: Path | None) -> Path | None:
+    """The path as it is from the folder where the command began, wherever a user's code may go."""
+    return None if path is None else path.absolute()
+
+
 RunFolder = Annotated[
     Path | None,
     Argument(metavar="[RUN]", help="A run folder, which `precedents train` makes.", show_default=False),

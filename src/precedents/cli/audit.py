@@ -139,16 +139,16 @@ def audit(
         else:
             show(found)
     if least is not None and fail_under is not None:
-        _hold(metric, least, fail_under, quiet)
+        _hold(metric, least, fail_under)
 
 
-def _hold(metric: str, least: "Result", under: float, quiet: bool) -> None:
+def _hold(metric: str, least: "Result", under: float) -> None:
     """Ends with an exit code where the least success rate is lower, and says where the cases do not tell."""
     told = f"precedents: The success rate of {metric} is {least.mean:.3f}"
     if not least.mean >= under:  # also where it is no number
         say(f"{told}, below {under}.")
         raise Exit(BELOW)
-    if least.low < under and not quiet:
+    if least.low < under:
         over = f"over {len(least.values)} cases its 95% interval begins at {least.low:.3f}"
         say(f"{told}, but {over}: a true rate below {under} is not excluded. Take more --cases.")
 

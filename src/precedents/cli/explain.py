@@ -8,7 +8,7 @@ from typer import Option
 
 from precedents.cli._jobs import Csv, Files, Html, case_places, files, names
 from precedents.cli._names import metric_names
-from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target
+from precedents.cli._options import Data, DryRun, Force, Json, Memory, Quiet, RunFolder, Target, steady
 from precedents.cli._output import put, reporting, show, show_estimate, show_json
 from precedents.cli._subject import subject
 
@@ -38,6 +38,7 @@ def explain(
         Option(
             metavar="FOLDER",
             help="The folder of an index to answer from, which `index build` makes.",
+            callback=steady,
             show_default=False,
         ),
     ] = None,

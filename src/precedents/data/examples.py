@@ -26,7 +26,7 @@ from precedents.data.inputs import Inputs, bare, mapped, shapes
 from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
 from precedents.data.streams import Streamed, from_iterable, guarded
-from precedents.data.watch import Watch, shared
+from precedents.data.watch import Watch, beneath, shared
 from precedents.errors import InputError
 from precedents.runtime.door import door
 from precedents.runtime.guards import random_state_kept
@@ -170,6 +170,8 @@ class Examples:
         """Refuses a user's tensors that are no longer what they were at first; `whole` compares every row."""
         if self.watch is not None:
             self.watch.unchanged(whole)
+        elif isinstance(self.source, FromDataset):
+            self.source.unchanged()
 
     def seen(self, indices: Sequence[int]) -> list[Any]:
         """The instances at `indices` one by one, as their owner has them or else as the model is fed them."""
@@ -283,7 +285,8 @@ def _from_dataset(dataset: Any, labels: Any, what: str, names: Names | None) -> 
     apart = separate_from(form, dataset, labels)
     given = None if apart is None else checked_labels(apart, n, what, names)
     source = FromDataset(dataset, form, Readings(what), given if isinstance(labels, str) else None)
-    examples = Examples(source, torch.tensor(source.first_pass()) if given is None else given)
+    known = torch.tensor(source.first_pass()) if given is None else given
+    examples = Examples(source, known, watch=beneath(dataset, n, what))
     for i in sorted({0, n // 2, n - 1}) * (1 if given is None else 2):
         examples.take([i])  # a second reading, so that what is random is found before any work
     return examples
@@ -308,7 +311,7 @@ def _from_stream(data: Any, labels: Any, what: str, names: Names | None) -> Exam
     own = source.first_pass()
     apart = separate_from(form, dataset, labels)
     given = torch.tensor(own) if apart is None else checked_labels(apart, len(own), what, names)
-    examples = Examples(source, given)
+    examples = Examples(source, given, watch=beneath(data, len(own), what))
     examples.take(range(1))  # a second reading, so that another order is found before any work
     return examples
 

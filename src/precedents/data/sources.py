@@ -19,6 +19,7 @@ from precedents.runtime.users_code import users
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
+LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
@@ -181,6 +182,11 @@ class FromDataset(Source):
             pieces.append(inputs)
             labels += own
         return joined(pieces), labels
+
+    def unchanged(self) -> None:
+        """Refuses items of a list that are no longer what they were; of a long one, of evenly spaced ones."""
+        if isinstance(self.dataset, (list, tuple)):
+            self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
 
     def _item(self, i: int) -> Any:
         with users(f"item {i} of the {self.readings.what}"):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, SequentialSampler, Subset, TensorDataset
 
 from precedents.data.inputs import Inputs, leaves, tensors
 from precedents.errors import StaleError
@@ -37,18 +38,29 @@ class Watch:
     first: Tensor | None = field(repr=False)  # the labels as they were
     versions: list[int] = field(repr=False)  # of each tensor
     direct: bool = True  # whether it is these inputs that the model is fed
+    places: Tensor | None = field(
+        default=None, repr=False
+    )  # [n], of its rows in the user's memory, if they differ
 
     @classmethod
     @torch.inference_mode(mode=False)
-    def of(cls, what: str, inputs: Inputs, labels: Tensor | None, *, direct: bool = True) -> "Watch | None":
+    def of(
+        cls,
+        what: str,
+        inputs: Inputs,
+        labels: Tensor | None,
+        *,
+        direct: bool = True,
+        places: Tensor | None = None,
+    ) -> "Watch | None":
         """Notes what is there now; none of tensors without plain values (sparse, meta, quantized)."""
         own = [inputs] if isinstance(inputs, Tensor) else leaves(inputs)
         if any(leaf.layout != torch.strided or leaf.is_meta or leaf.is_quantized for leaf in own):
             return None
-        n = len(own[0])
+        n = len(own[0]) if places is None else len(places)
         rows, seen = torch.zeros(n, dtype=torch.long), torch.zeros(n, dtype=torch.bool)
         first = None if labels is None else labels.clone()
-        made = cls(what, own, labels, rows, seen, first, _versions(own), direct)
+        made = cls(what, own, labels, rows, seen, first, _versions(own), direct, places)
         made._compare(made._spaced(FIRST))
         return made
 
@@ -75,7 +87,8 @@ class Watch:
     def _compare(self, places: range) -> None:
         sparse = all(isinstance(leaf, SparseRows) for leaf in self.leaves)  # read where they are
         for some in [places] if sparse else _pieces(places, self._row_bytes):
-            index = slice(some.start, some.stop, some.step)
+            own = slice(some.start, some.stop, some.step)
+            index = own if self.places is None else self.places[own]
             numbers = row_numbers([leaf[index] for leaf in self.leaves])
             self._settle(_places(some), numbers)
 
@@ -96,7 +109,7 @@ class Watch:
     @property
     def _row_bytes(self) -> int:
         sizes = (x.held if isinstance(x, SparseRows) else x.numel() * x.element_size() for x in self.leaves)
-        return max(1, sum(sizes) // len(self.rows))
+        return max(1, sum(sizes) // max(1, len(self.leaves[0])))
 
     def _changed(self, kind: str, places: list[int]) -> StaleError:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
@@ -119,6 +132,21 @@ def shared(values: Any) -> Tensor | None:
     except (TypeError, ValueError):  # a type or an order of bytes that torch does not have
         return None
     return inputs if isinstance(inputs, Tensor) else None
+
+
+def beneath(data: Any, n: int, what: str) -> Watch | None:
+    """Over the tensors of a TensorDataset that a loader or a Subset reads in order; none of other data."""
+    if isinstance(data, DataLoader):
+        samplers = data.sampler, getattr(data.batch_sampler, "sampler", data.sampler)
+        if any(type(sampler) is not SequentialSampler for sampler in samplers):
+            return None
+        data = data.dataset
+    places = torch.arange(n)
+    while isinstance(data, Subset):
+        places, data = torch.as_tensor(data.indices)[places], data.dataset
+    if type(data) is not TensorDataset:
+        return None
+    return Watch.of(what, tuple(each.detach() for each in data.tensors), None, direct=False, places=places)
 
 
 def row_numbers(parts: Sequence[Tensor]) -> Tensor:

@@ -32,7 +32,6 @@ from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
-from precedents.metrics.ranking import checked_k
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.vectors import RowBlock
 from precedents.metrics.workspace import Workspace
@@ -45,6 +44,7 @@ from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
 GRAD_COS = "cos_grad"
+UNCOUNTED = 100  # precedents whose parts take so little that it is not counted
 SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 
 
@@ -104,6 +104,8 @@ class Explainer(Jobs):
         ids: Any = None,
         index: bool = True,
     ) -> None:
+        if not isinstance(index, bool):
+            raise InputError(f"index is {a_type(index)}. Pass True or False; a folder goes to Explainer.load.")
         if not isinstance(metric, (str, Metric)):
             raise InputError(
                 f"metric is {a_type(metric)}. Pass a name, as 'cos_grad', or a Metric. Labels of the training "
@@ -190,15 +192,15 @@ class Explainer(Jobs):
         with self._reading():
             ranked = None if self._recall is None else self._recall.ranked(cases, k)
             if ranked is None:
-                shown = self._shown(len(cases), checked_k(k, len(self.subject.train)))
-                ranked = self.relevance.ranked(cases, k, shown, self._passing if self.index else None)
+                passing = self._passing if self.index else None
+                ranked = self.relevance.ranked(cases, k, self._shown(len(cases), k), passing)
         return ranked
 
-    def _shown(self, m: int, k: int) -> int:
-        """Bytes of m cases with k precedents each: inputs that are compared, and what decomposes them."""
-        model, read = self.subject.classifier, min(len(self.subject.train), m * k)
-        parts = decomposed_bytes(model) if self.name == GRAD_COS else 0
-        return m * (1 + k) * 2 * model.input_bytes + (m + read) * parts
+    def _shown(self, m: int, k: Any) -> tuple[int, int]:
+        """Bytes of each instance whose inputs are compared, and of each different one that is decomposed."""
+        model = self.subject.classifier
+        counts = self.name == GRAD_COS and not (isinstance(k, int) and m * k <= UNCOUNTED)
+        return 2 * model.input_bytes, decomposed_bytes(model) if counts else 0
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         """Vectors that are not kept leave codes behind."""

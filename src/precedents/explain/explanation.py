@@ -12,7 +12,7 @@ from torch import Tensor
 from precedents.data.batch import Batch
 from precedents.data.ids import Id
 from precedents.data.inputs import Inputs, alone, bare, mapped
-from precedents.errors import NotApplicable
+from precedents.errors import InputError, NotApplicable
 from precedents.explain.cautions import UNRANKED
 from precedents.explain.decomposition import Decomposition
 from precedents.explain.exporting import as_csv, as_page, framed
@@ -133,6 +133,8 @@ class Explanation:
 
     def _place(self, case: int) -> int:
         """The place of a case, counted from the first; one that there is not is an IndexError."""
+        if isinstance(case, bool) or not hasattr(case, "__index__"):
+            raise InputError(f"case is {clipped(repr(case))}. Pass the place of a case, a whole number.")
         if not -len(self) <= index(case) < len(self):
             raise IndexError(f"There is no case {case} among {len(self)}.")
         return range(len(self))[index(case)]

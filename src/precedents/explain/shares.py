@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+WIDEST = 120  # letters of a layer's name in print
 MOST = 8  # layers, words or columns that are printed
 PICTURES = 4  # layers that are drawn on both pictures
 SHOWN = 4  # columns of a table row that are shown beside others
@@ -103,13 +104,13 @@ class Shares:
     def __str__(self) -> str:
         called = f"#{self.index}" if self.id is None else shown_id(self.id)
         lines = [f"{called}: {self.score:+.3f} by {self.metric}, of which"]
-        width, kinds = (
-            max(map(len, each)) for each in zip(*((s.layer, s.kind) for s in self.layers), strict=True)
-        )
+        named = {id(s): (clipped(s.layer, WIDEST), clipped(s.kind)) for s in self.layers}
+        width, kinds = (max(map(len, each)) for each in zip(*named.values(), strict=True))
         kept = sorted(self.layers, key=lambda each: -abs(each.share))[:MOST]
         shown = [each for each in self.layers if each in kept]
         lines += [
-            f"  {s.layer:<{width}}  {s.kind:<{kinds}}  {s.share:+.3f}{self._percent(s.share)}" for s in shown
+            f"  {layer:<{width}}  {kind:<{kinds}}  {s.share:+.3f}{self._percent(s.share)}"
+            for s, (layer, kind) in ((s, named[id(s)]) for s in shown)
         ]
         left = [each.share for each in self.layers if each not in kept]
         lines += [f"  {len(left)} more layers: {sum(left):+.3f}"] if left else []

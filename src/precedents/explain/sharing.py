@@ -63,7 +63,8 @@ def divided(metric: Metric, subject: Subject, case: Batch, train: Batch) -> Divi
         return _of_inputs(metric, subject, case, train)
     model = subject.classifier
     with torch.enable_grad():
-        pair = located(model, case), located(model, train)
+        first = located(model, case)
+        pair = first, located(model, train, held=first.bytes)
         kernel = _kernel(pair[0].rows, pair[1].rows)
         if metric.similarity is l2 or not _adds_up(kernel, *pair):
             pair = located(model, case, divided=False), located(model, train, divided=False)
@@ -99,10 +100,15 @@ def _factor(metric: Metric, kernel: Kernel) -> float:
 def _adds_up(kernel: Kernel, case: Located, train: Located) -> bool:
     """Whether the parts sum to the kernel that the metric has: every division is tried before it is used."""
     names = [name for name in case.sites if name in train.sites]
-    total = sum(_product(case.sites[name], train.sites[name]) for name in names) * case.length * train.length
+    total = sum(_product(*_exact(case, train, name)) for name in names) * case.length * train.length
     lengths = float(kernel.case_sq.sqrt() * kernel.train_sq.sqrt())
     near = SAME.get(case.rows.matrix.dtype, NEARLY) if isinstance(case.rows.matrix, Tensor) else NEARLY
     return abs(total - float(kernel.cross)) <= near * lengths
+
+
+def _exact(case: Located, train: Located, name: str) -> tuple[Sites, Sites]:
+    """Of one parameter, in float64: only those that are asked for are."""
+    return case.sites[name].exact(), train.sites[name].exact()
 
 
 def _product(case: Sites, train: Sites) -> float:
@@ -127,12 +133,13 @@ def _kind(subject: Subject, layer: str) -> str:
 def _layers(subject: Subject, pair: tuple[Located, Located], factor: float, case: Batch) -> list[LayerShares]:
     found = []
     for layer, names in _grouped(subject, *pair).items():
-        pairs = [_alike(pair[0].sites[name], pair[1].sites[name]) for name in names]
-        sums = _Sums(case)
-        for one, other in pairs:
+        sums, tokens = _Sums(case), list[tuple[int, ...]]()
+        for name in names:
+            one, other = _alike(*_exact(*pair, name))
             sums.add(one, other)
-        tokens = _tokens(pairs[0][0]), _tokens(pairs[0][1])
-        found.append(sums.layer(layer or "(model)", _kind(subject, layer), factor, tokens))
+            tokens = tokens or [_tokens(one), _tokens(other)]
+            del one, other
+        found.append(sums.layer(layer or "(model)", _kind(subject, layer), factor, (tokens[0], tokens[1])))
     return found
 
 
@@ -205,7 +212,7 @@ def _apart(subject: Subject, case: Located, train: Located) -> list[LayerShares]
     """Of l2: minus the squared distance within each layer."""
     found = []
     for layer, names in _grouped(subject, case, train).items():
-        pairs = [(case.sites[name].formed(), train.sites[name].formed()) for name in names]
+        pairs = ([each.formed() for each in _exact(case, train, name)] for name in names)
         apart = (one * case.length - other * train.length for one, other in pairs)
         share = -sum(float(each.square().sum()) for each in apart)
         found.append(LayerShares(layer or "(model)", _kind(subject, layer), share, whole=share))

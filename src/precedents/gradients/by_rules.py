@@ -27,18 +27,25 @@ from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
 from precedents.gradients.plan import Plan
 from precedents.gradients.recording import Recording, pulled_back
+from precedents.runtime.budget import COUNTED
 
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
 FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
 SEARCH = 4  # gradients of the largest parameter that are held at once when the rules are tried
+TRIAL = 5  # times that the layers' outputs are held in a trial: of two passes, and of their graphs
 INSTEAD = "Allow more memory, or use a metric without gradients: cos_last, cos_x."
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
 
 
 def tried_on(model: Classifier) -> Batch:
-    """The first instances."""
+    """The first instances: two, by which they are told apart, and as many more as the budget has room for."""
     labels = torch.zeros(count(model.sample), dtype=torch.long)
-    return Batch(model.sample, labels, range(len(labels)))
+    batch, each = Batch(model.sample, labels, range(len(labels))), TRIAL * model.itemsize * model.activations
+    needed = each * min(2, len(labels))
+    if len(labels) * each < COUNTED or len(labels) * each <= model.budget.bytes:
+        return batch
+    model.budget.bound(needed, f"Per-example gradients of {model.size} parameters", INSTEAD)
+    return batch.between(0, max(2, model.budget.bytes // each))
 
 
 def refuse_without_room(model: Classifier, held: int) -> None:

@@ -25,10 +25,18 @@ class Located:
     length: float  # of the residual
     rows: Rows  # the same gradient as the metrics have it
 
+    @property
+    def bytes(self) -> int:
+        """What the sites take."""
+        return sum(each.bytes for each in self.sites.values())
+
 
 @torch.inference_mode(mode=False)
-def located(model: Classifier, batch: Batch, *, divided: bool = True) -> Located:
-    """Of a batch of one instance; without `divided`, and where no pass can be recorded, formed as a whole."""
+def located(model: Classifier, batch: Batch, *, divided: bool = True, held: int = 0) -> Located:
+    """Of a batch of one instance; without `divided`, and where no pass can be recorded, formed as a whole.
+
+    `held` is how many bytes of another one are held beside it: what the budget has no room for is refused.
+    """
     plan, rows = planned(model), loss_gradients(model, batch)
     if plan.recording is None or not divided:
         return Located(_formed(model, rows), float(rows.scale[0]), rows)
@@ -41,9 +49,9 @@ def located(model: Classifier, batch: Batch, *, divided: bool = True) -> Located
         lengths.append(float(length[0]))
         return [torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits)]
 
-    opened = next(recording.passes(batch.inputs, units, OpenParts))
+    opened = next(recording.passes(batch.inputs, units, lambda: OpenParts(model.budget, held)))
     names = {id(parameter): name for name, parameter in model.parameters.items()}
-    found = {names[key]: joined(several).exact() for key, several in opened.found.items() if key in names}
+    found = {names[key]: joined(several) for key, several in opened.found.items() if key in names}
     turned = {name: each.turned() if name.endswith("_reverse") else each for name, each in found.items()}
     if plan.rest:
         turned |= {name: each for name, each in _formed(model, rows).items() if name in plan.rest}
@@ -56,6 +64,6 @@ def _formed(model: Classifier, rows: Rows) -> dict[str, Sites]:
     dense = torch.where(rows.scale[:1, None] > 0, dense / rows.scale[:1, None], 0.0)
     for name, parameter in model.parameters.items():
         stop = start + parameter.numel()
-        found[name] = Sites.whole(parameter, dense[:, start:stop]).exact()
+        found[name] = Sites.whole(parameter, dense[:, start:stop])
         start = stop
     return found

@@ -99,6 +99,12 @@ class Patched:
         """What came back and what was received."""
         return prod(self.back.shape[1:]) + prod(self.received.shape[1:])
 
+    @property
+    def laid_out_bytes(self) -> int:
+        """What its patches take once they are laid out."""
+        positions, o = prod(self.back.shape[2:]), len(self.parameter)
+        return len(self) * positions * (o + self.parameter.numel() // o) * self.back.element_size()
+
     def outer(self) -> Outer:
         """The same with its patches laid out."""
         patches = laid_out(self.received, self.window, self.back.shape[2:])

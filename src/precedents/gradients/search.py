@@ -39,6 +39,7 @@ from precedents.runtime.budget import FLOAT64
 from precedents.runtime.guards import without_warnings
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import first_line
+from precedents.seen import clipped, told
 
 SLOW_SEARCH = 6  # gradients that are held at once when something else than rules is tried, in float64
 
@@ -172,9 +173,6 @@ def _alone(model: Classifier, batch: Batch) -> Tensor:
 
 
 def _said(model: Classifier, fallback: str) -> None:
-    kind = type(model.module).__name__
-    warnings.warn(
-        f"Gradients of {kind} by a slower fallback: {fallback}. The numbers are the same.",
-        SlowGradientsWarning,
-        stacklevel=2,
-    )
+    kind = clipped(type(model.module).__name__)
+    said = told(f"Gradients of {kind} by a slower fallback: {fallback}. The numbers are the same.")
+    warnings.warn(said, SlowGradientsWarning, stacklevel=2)

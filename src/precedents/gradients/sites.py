@@ -8,6 +8,7 @@ what was received. So the inner product of two gradients is a sum over pairs of 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import torch
@@ -16,9 +17,12 @@ from torch import Tensor
 from precedents.gradients.factors import Dense, Outer, Part, in_rows, trainable
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
+from precedents.runtime.budget import Budget
 from precedents.runtime.sparse import SparseRows
 
 PAIR_NUMBERS = 2**22  # inner products of positions that are held at once
+EXACT = 8  # times that the factors of a layer are held when it is divided, most of them in float64
+REFUSAL = "What all positions of a layer add to a score", "Allow more memory: memory=."
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +67,12 @@ class Sites:
 
     def __len__(self) -> int:
         return len(self.left)
+
+    @property
+    def bytes(self) -> int:
+        """What the factors take; sparse ones are not counted."""
+        dense = (each for each in (self.left, self.right) if not isinstance(each, SparseRows))
+        return sum(each.numel() * each.element_size() for each in dense)
 
     def changed(self, function: Callable[[Tensor], Tensor]) -> "Sites":
         """With each of its tensors changed, all of which have the instances as their first axis."""
@@ -127,7 +137,13 @@ class Sites:
     def against(self, other: "Sites") -> Tensor:
         """The same of this one's positions [t], by the sum of the other's outer products."""
         summed = torch.einsum("tgo,tgi->goi", other.left[0], other.right[0])
-        return (torch.einsum("tgo,goi->tgi", self.left[0], summed) * self.right[0]).sum(dim=(1, 2))
+        found = self.left.new_empty(len(self.left[0]))
+        size = max(1, PAIR_NUMBERS // max(1, prod(self.right.shape[2:])))
+        for start in range(0, len(found), size):
+            some = slice(start, start + size)
+            turned = torch.einsum("tgo,goi->tgi", self.left[0, some], summed)
+            found[some] = (turned * self.right[0, some]).sum(dim=(1, 2))
+        return found
 
     def product(self, other: "Sites") -> float:
         """The inner product."""
@@ -158,18 +174,27 @@ def scaled(module: Any, grad: Tensor, normal: Tensor) -> Iterator[Part]:
 class OpenParts:
     """A sink of sites; a bias that adds up what came back to the matrix before it has its positions."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget, held: int) -> None:
+        self.budget, self.held = budget, held
         self.found: dict[int, list[Sites]] = {}  # by the parameter's id
         self.before: Sites | None = None
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
+        if isinstance(part, Patched):
+            self._required(part.laid_out_bytes)
         sites, before = Sites.of(part), self.before
         if isinstance(part, Dense) and before is not None and _adds_up(before.left, part.values):
             sites = replace(before, parameter=part.parameter, right=torch.ones_like(before.right[..., :1]))
         elif isinstance(part, Outer):
             self.before = sites
+        self._required(sites.bytes)
+        self.held += sites.bytes
         self.found.setdefault(id(part.parameter), []).append(sites)
+
+    def _required(self, count: int) -> None:
+        """Refuses what has no room beside what is held: of this layer the factors of both in float64."""
+        self.budget.bound(self.held + EXACT * count, *REFUSAL)
 
 
 def _adds_up(left: Tensor, values: Tensor) -> bool:

@@ -118,6 +118,8 @@ class Building:
             engine = engine_of(engine)
             workshop = replace(self, threads=1).prepared()  # as an engine's workers have
         wanted = workshop.missing(share.of_all(range(workshop.count)))
+        for number in share.of_all(range(workshop.count)):
+            workshop.refuse_changed(number)
         workshop.basis  # noqa: B018  is there from now on, and not made by every worker
         if engine is None:
             for number in tracked(_turned(wanted), "shards", len(wanted)):

@@ -75,13 +75,18 @@ class Workshop:
         """Whether its file is there, whole, and of this plan."""
         return is_whole(self.folder, self.plans, number)
 
+    def refuse_changed(self, number: int) -> None:
+        """Refuses a training set whose rows of this shard are not those of the plan."""
+        plan, place = planned_shard(self.plans, number)
+        self._same(read_at(plan, place), plan.shards[place].mark)
+
     def make(self, number: int) -> None:
         """Computes a shard and writes its file, unless it is there."""
         if self.is_done(number):
             return
+        self.refuse_changed(number)
         plan, place = planned_shard(self.plans, number)
         places = read_at(plan, place)
-        self._same(places, plan.shards[place].mark)
         with threads(plan.threads):
             self.put(number, self._codes(places, plan.batch))
 

@@ -160,17 +160,21 @@ class Relevance:
         """The k most relevant training instances of each of the `cases`; the full matrix is never held."""
         return self.ranked(cases, k).top
 
-    def ranked(self, cases: Examples, k: int, shown: int = 0, passing: Passing | None = None) -> Ranked:
+    def ranked(
+        self, cases: Examples, k: int, shown: tuple[int, int] = (0, 0), passing: Passing | None = None
+    ) -> Ranked:
         """The k most relevant to each of `cases`, how many scores are below each, and all lengths.
 
-        `shown` is how many bytes are made of them afterwards; `passing` is what vectors go through that are not
-        kept.
+
+        `shown` is how many bytes are made afterwards of each of them, and of each different one; `passing` is
+        what vectors go through that are not kept.
         """
         train = self.workspace.subject.train
         train.unchanged()
         m, n = len(cases), len(train)
         k = checked_k(k, n)
-        self.required(shown + m * k * FOUND, f"What {k} precedents of {m} cases are")
+        held = m * k * FOUND + m * (1 + k) * shown[0] + (m + min(n, m * k)) * shown[1]
+        self.required(held, f"What {k} precedents of {m} cases are")
         inverse = self.inverse
         every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases, k):

@@ -210,8 +210,9 @@ class Vectors:
 
     def groups(self, cases: Examples, k: int = 0) -> Iterable[Examples]:
         """The cases in groups whose vectors and scores, k of each listed, the budget has room for."""
-        size = self._group(k)
-        if len(cases) <= size:
+        m = len(cases)
+        size = 1 if m == 1 else self._group(k)
+        if m <= size:
             return [cases]
         ragged = cases.source.ragged
         return (Examples(InMemory(each.inputs, ragged), each.labels) for each in cases.batches(size))

@@ -51,6 +51,8 @@ def _first(fresh: Path, path: Path) -> None:
 
 def _written(path: Path, content: str | bytes, named: Callable[[Path, Path], object]) -> None:
     fresh = _beside(path, "new")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent}. Create it first: mkdir -p {path.parent}")
     with locked(path.parent):
         sweep(path)
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

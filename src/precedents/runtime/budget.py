@@ -12,6 +12,7 @@ import torch
 from precedents.errors import BudgetError, InputError
 from precedents.runtime.guards import Guard
 from precedents.runtime.wording import readable
+from precedents.seen import clipped
 
 FLOAT64 = torch.finfo(torch.double).bits // 8
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -23,6 +24,7 @@ FEW = 32  # rows of a block that make it not much slower
 BULK = 2**28  # bytes of a block from which on few rows are better: the first use of memory is slow
 MOST = 1536  # rows of a block, and instances of a pass,
 MANY = 8192  # where they are sparse
+MOST_NAMED = 1e15  # of any unit
 COUNTED = 2**20  # bytes from which on what is held is counted
 CONSTANT = 96 * 2**20  # bytes that may be used beside a budget: Python's objects, workspaces of the libraries
 GROUP = Path("/sys/fs/cgroup")  # where Linux says what a container may use,
@@ -69,8 +71,10 @@ class Budget:
         if memory is None or isinstance(memory, Budget):
             return memory or cls()
         text = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", str(memory))
-        if text is None or text[2].upper() not in UNITS or float(text[1]) <= 0:
-            raise InputError(f"memory is {memory!r}. Pass a number of bytes or a text such as '2 GB'.")
+        if text is None or text[2].upper() not in UNITS or not 0 < float(text[1]) < MOST_NAMED:
+            raise InputError(
+                f"memory is {clipped(str(memory))!r}. Pass a number of bytes or a text such as '2 GB'."
+            )
         return cls(int(float(text[1]) * UNITS[text[2].upper()]))
 
     @property

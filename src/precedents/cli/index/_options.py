@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from precedents.cli._options import steady
 from precedents.cli._subject import CommandSubject, subject
 
 if TYPE_CHECKING:
     from precedents.index.build import Given
     from precedents.metrics.relevance import Relevance
 
-IndexPath = Annotated[Path, Option("--index", metavar="FOLDER", help="The folder of the index.")]
+IndexPath = Annotated[
+    Path, Option("--index", metavar="FOLDER", callback=steady, help="The folder of the index.")
+]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from precedents.explain.exporting import as_csv, as_page
-from precedents.seen import told
+from precedents.seen import clipped, told
 from precedents.views.drawing import new_figure
 from precedents.views.fragments import listing, page
 from precedents.views.gallery import Strip, figure
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20  # rows that are printed
 DRAWN = 12  # rows that are drawn
+
+WIDEST = 120  # letters of a column in print
 
 Row = dict[str, Any]
 
@@ -134,11 +136,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     >>> aligned([["#3", "", "dog"], ["#12", "", "cat"]])
     ['  #3   dog', '  #12  cat']
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    kept = [
-        [f"{text:<{width}}" for text, width in zip(map(told, row), widths, strict=True) if width]
-        for row in rows
-    ]
+    cut = [[clipped(text, WIDEST) for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    kept = [[f"{text:<{width}}" for text, width in zip(row, widths, strict=True) if width] for row in cut]
     return [("  " + "  ".join(row)).rstrip() for row in kept]
 
 
