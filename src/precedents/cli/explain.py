@@ -82,7 +82,7 @@ def explain(
             show_estimate(replace(explainer.estimate(len(case)), disk=0), as_json)
             return
         cases = chosen.test.selected(case)
-        explanation = replace(explainer.explain(cases, k, truth=cases.labels), numbers=tuple(case))
+        explanation = replace(explainer.explain(cases, k), numbers=tuple(case), truth=cases.labels)
         parts = [explanation.shares(i) for i in range(len(case))] if shares else []
         keep(explanation, written, shares)
         if as_json:
