@@ -92,8 +92,8 @@ def explain(
         several = label * len(asked) if label is not None and len(label) == 1 else label
         labels = None if several is None else names(several, explainer.classes)
         cases = chosen.test.selected(asked)
-        explanation = explainer.explain(cases, k, labels=labels, truth=cases.labels)
-        explanation = replace(explanation, numbers=tuple(asked))
+        explanation = explainer.explain(cases, k, labels=labels)
+        explanation = replace(explanation, numbers=tuple(asked), truth=cases.labels)
         parts = [explanation.shares(i) for i in range(len(asked))] if shares else []
         keep(explanation, written, shares)
         if as_json:
