@@ -239,3 +239,9 @@ def test_a_large_model_in_a_row_has_rules() -> None:
         warnings.simplefilter("error")
         plan = ruled(stirred(InARow(words=200_000)), tokens())
     assert {"words.weight"} == factored(plan)
+
+
+def test_a_parameter_that_is_not_used_is_not_slow() -> None:
+    model = InARow()
+    model.idle = nn.Parameter(torch.ones(2))
+    ruled(stirred(model), tokens())

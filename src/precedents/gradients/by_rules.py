@@ -282,8 +282,9 @@ def right(
     """Whether a recording gives the gradients of one parameter that are wanted of it."""
     cotangent, sink = cotangent_of(model, batch), partial(_Seen, len(batch.labels), {id(parameter)})
     seen = next(recorded.passes(batch.inputs, lambda x: [cotangent.to(x)], sink))
-    ours = None if id(parameter) in seen.odd else seen.formed.get(id(parameter))
-    return ours is not None and agree(ours, wanted(parameter))
+    theirs = wanted(parameter)
+    ours = seen.formed.get(id(parameter), torch.zeros_like(theirs))
+    return id(parameter) not in seen.odd and agree(ours, theirs)
 
 
 def _tolerance(wanted: Tensor) -> float:
