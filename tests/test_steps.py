@@ -18,7 +18,7 @@ from precedents import Explainer
 LIMITS = {
     "readme": ((114, 127), (202, 234)),
     "dataset": ((114, 129), (202, 234)),
-    "two hidden layers": ((120, 135), (212, 240)),
+    "two hidden layers": ((125, 140), (212, 240)),
     "images": ((114, 146), (205, 245)),
 }
 

@@ -100,7 +100,7 @@ def test_an_ensemble_is_audited(kind) -> None:
     assert "cos_grad" in str(found)
     explanation = Explainer(model, (X, Y)).explain(X[:2], k=2)
     assert "because of" in str(explanation)
-    assert "precedents by cos_grad" in explanation.to_html()
+    assert "Precedents by cos_grad" in explanation.to_html()
     assert len(explanation.plot().axes) == 6
     assert len(explanation.to_frame()) == 4
 

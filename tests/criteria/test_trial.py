@@ -181,9 +181,7 @@ def test_metrics_share_the_kernel_where_no_eigenvalue_is_negative(trial, linear_
 def test_a_kernel_is_the_same_whether_the_cases_come_in_groups_or_at_once(name, linear, train, test) -> None:
     metric = METRICS[name]
     trials = [Trial.of(linear, train, test, memory=memory) for memory in (2_000, 12_000_000)]
-    assert [len(list(Vectors.of(each.workspace, metric.features).groups(each.cases))) for each in trials] == [
-        3,
-        1,
-    ]
+    few, whole = (list(Vectors.of(each.workspace, metric.features).groups(each.cases)) for each in trials)
+    assert len(few) > len(whole) == 1
     ours, theirs = (vars(each.kernel(metric)) for each in trials)
     torch.testing.assert_close(ours, theirs)

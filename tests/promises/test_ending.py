@@ -7,6 +7,7 @@ import sys
 import time
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -303,7 +304,16 @@ def test_what_needs_too_much_memory_is_left_out_and_done_with_more(metric, world
     assert large not in (tmp_path / "records.jsonl").read_text()
     more = audit(*world, keep=tmp_path, **options)
     assert whole(more, large)
-    assert more.to_json() == audit(*world, **options).to_json()
+    assert alike(json.loads(more.to_json()), json.loads(audit(*world, **options).to_json()))
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two contents of JSON are the same but for rounding, which depends on the memory."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one == pytest.approx(other, rel=1e-9) if isinstance(one, float) else one == other
 
 
 def test_what_failed_is_tried_again(world, tmp_path) -> None:

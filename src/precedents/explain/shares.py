@@ -48,7 +48,7 @@ class LayerShares:
     tokens: UsedRows = ((), ())  # of an embedding: the rows that were used
 
     def times(self, factor: float) -> "LayerShares":
-        """All of it, and so each part, that many times as large."""
+        """All of it, and so each part, `factor` times as large."""
         case, precedent, columns = (
             None if each is None else each * factor for each in (self.case, self.precedent, self.columns)
         )

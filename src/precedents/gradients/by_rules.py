@@ -38,14 +38,13 @@ FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, Ass
 
 
 def tried_on(model: Classifier) -> Batch:
-    """The first instances: two, by which they are told apart, and as many more as the budget has room for."""
+    """The first instances, as many as the budget has room for; one that it has no room for is refused."""
     labels = torch.zeros(count(model.sample), dtype=torch.long)
     batch, each = Batch(model.sample, labels, range(len(labels))), TRIAL * model.itemsize * model.activations
-    needed = each * min(2, len(labels))
     if len(labels) * each < COUNTED or len(labels) * each <= model.budget.bytes:
         return batch
-    model.budget.bound(needed, f"Per-example gradients of {model.size} parameters", INSTEAD)
-    return batch.between(0, max(2, model.budget.bytes // each))
+    model.budget.bound(each, f"Per-example gradients of {model.size} parameters", INSTEAD)
+    return batch.between(0, max(1, model.budget.bytes // each))
 
 
 def refuse_without_room(model: Classifier, held: int) -> None:
@@ -75,6 +74,8 @@ def by_rules(model: Classifier) -> Plan | None:
             return None
         wanted = _wanted_alone(model, batch, logits)
         seen = caught(plan, batch, forms=True)
+        if seen.odd and len(batch.labels) == 1:  # of which nobody can tell whose rows they are
+            return None
         if seen.odd:
             plan = replace(plan, recording=replace(plan.recording, packed=frozenset(seen.odd)))
             seen = caught(plan, batch, forms=True)
@@ -132,7 +133,9 @@ def repaired(
             raise
         recording = again(like=replace(recording, without=recording.alone))
         wrong, odd = tried(recording)
-    if odd:
+    if odd and len(batch.labels) == 1:
+        wrong |= odd
+    elif odd:
         recording = replace(recording, packed=frozenset(odd))
         wrong = tried(recording)[0] | _strays(replace(plan, recording=recording), batch)
     if wrong - recording.without:
@@ -205,8 +208,8 @@ class _Seen:
         made = [
             (
                 part.stored if isinstance(part, (Outer, Lookup, Patched)) and part.is_cheaper else 0,
-                part.formed() if len(part) == self.b and id(part.parameter) in self.forms else None,
-                len(part) == self.b,
+                part.formed() if (even := len(part) == self.b) and id(part.parameter) in self.forms else None,
+                even,
             )
             for part in parts
         ]

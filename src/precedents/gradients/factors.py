@@ -98,7 +98,7 @@ class Dense:
         return Dense(self.parameter, function(self.values))
 
     def gathered(self, b: int) -> "Dense":
-        """The sums of each instance's rows."""
+        """The sums of each of b instances's rows."""
         return self.changed(lambda values: values.unflatten(0, (b, -1)).sum(dim=1))
 
 
@@ -200,7 +200,7 @@ class Outer:
         return Outer(self.parameter, function(self.left), function(self.right))
 
     def gathered(self, b: int) -> "Outer":
-        """With the positions of each instance's rows."""
+        """With the positions of each of b instances's rows."""
         return self.changed(partial(in_rows, b))
 
     @classmethod

@@ -80,7 +80,7 @@ class Lookup:
         return Lookup(self.parameter, function(self.rows), function(self.values))
 
     def gathered(self, b: int) -> "Lookup":
-        """With the positions of each instance's rows."""
+        """With the positions of each of b instances's rows."""
         return self.changed(partial(in_rows, b))
 
     @classmethod

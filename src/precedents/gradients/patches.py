@@ -169,7 +169,7 @@ class Patched:
         return Patched(self.parameter, function(self.back), function(self.received), self.window)
 
     def gathered(self, b: int) -> "Patched":
-        """With each instance's rows as calls."""
+        """With each of b instances's rows as calls."""
         return self.changed(lambda values: values.unflatten(0, (b, -1)).transpose(1, 2).flatten(2, 3))
 
     @classmethod

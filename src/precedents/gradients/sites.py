@@ -80,7 +80,7 @@ class Sites:
         return replace(self, left=function(self.left), right=function(self.right), rows=rows)
 
     def gathered(self, b: int) -> "Sites":
-        """With an axis of each instance's rows before those of the positions."""
+        """With an axis of each of b instances's rows before those of the positions."""
         shape = None if self.shape is None else (len(self) // b, *self.shape)
         return replace(self.changed(partial(in_rows, b)), shape=shape)
 

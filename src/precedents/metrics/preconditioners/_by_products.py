@@ -1,31 +1,26 @@
 """A low rank plus a ridge that is known by inner products alone: what is sparse is never formed."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from precedents.gradients.rows import Rows
-from precedents.metrics.kernel import Kernel
-from precedents.metrics.preconditioners._inverse import Description, Inverse
-from precedents.metrics.preconditioners._structures import SEEN, damped_root, low_rank_description
-from precedents.metrics.vectors import Holding, Question, Vectors
+from precedents.metrics.preconditioners._inverse import Description
+from precedents.metrics.preconditioners._structures import LowRank, damped_root, low_rank_description
 
 FORMED_NUMBERS = 2**23  # of rows of U that are formed at a time, where somebody asks for a solution
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankByProducts(Inverse):
-    """(ridge I + U^T U)^-1 by the Woodbury identity, for rows U [r, d] that are held as their factors."""
+class LowRankByProducts(LowRank):
+    """(ridge I + U^T U)^-1 for rows U [r, d] that are held as their factors."""
 
     factor: Rows = field(repr=False)  # U
-    inner: Tensor = field(repr=False)  # the Cholesky factor of U U^T + ridge I [r, r]
+    inner: Tensor = field(repr=False)
     ridge: float
     kind: str
-    definite = True
 
     @classmethod
     def of(cls, factor: Rows, ridge: float, kind: str) -> "LowRankByProducts":
@@ -47,27 +42,14 @@ class LowRankByProducts(Inverse):
             seen += inside[start:stop].T @ self.factor.between(start, stop).dense()
         return (rows - seen) / self.ridge
 
-    def kernels(self, question: Question) -> Iterator[Kernel]:
-        """By plain inner products, less those of what U sees of the vectors."""
-        case = question.case_rows().doubled()
-        case_seen, case_sq = self._seen(case)
-        seen = self.seen(question.vectors)
-        for (_, rows), (train_seen, train_sq) in zip(question.train_blocks(), seen, strict=True):
-            cross = (case.products(rows.doubled()) - case_seen @ train_seen.T) / self.ridge
-            yield Kernel(cross, case_sq, train_sq)
+    def held(self, rows: Rows) -> Rows:
+        """As factors, in float64."""
+        return rows.doubled()
 
-    def seen(self, vectors: Vectors) -> Sequence[tuple[Tensor, Tensor]]:
-        """What U sees of the training set [b, r], and squared lengths under the inverse [b], block by block."""
+    def products(self, rows: Rows, others: Rows) -> Tensor:
+        """Of factors."""
+        return rows.products(others)
 
-        def made() -> list[tuple[Tensor, Tensor]]:
-            return [self._seen(rows.doubled()) for _, rows in vectors.blocks()]
-
-        return vectors.workspace.once(SEEN.at(vectors.features, self), made)
-
-    def holdings(self, vectors: Vectors) -> Sequence[Holding[Any]]:
-        """The vectors, and what U sees of them."""
-        return [vectors.holding, Holding(SEEN.at(vectors.features, self), lambda: self.seen(vectors))]
-
-    def _seen(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        seen = torch.linalg.solve_triangular(self.inner, self.factor.products(rows), upper=False).T
-        return seen, (rows.squares() - seen.square().sum(dim=1)) / self.ridge
+    def by_factor(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """U times rows, by their factors."""
+        return self.factor.products(rows), rows.squares()

@@ -1,5 +1,6 @@
 """Structures of a fitted inverse: a spectrum, a triangular root, a low rank plus a ridge."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -102,15 +103,60 @@ class Triangular(Coordinates):
         return torch.cholesky_solve(rows.T, self.root).T
 
 
+class LowRank(Inverse, ABC):
+    """(ridge I + U^T U)^-1 by the Woodbury identity, for U of shape [r, d], however vectors are held."""
+
+    inner: Tensor  # the Cholesky factor of U U^T + ridge I [r, r]
+    ridge: float
+    definite = True
+
+    @abstractmethod
+    def held(self, rows: Rows) -> Any:
+        """The rows as they are multiplied."""
+
+    @abstractmethod
+    def products(self, rows: Any, others: Any) -> Tensor:
+        """The inner products of rows that are held with others."""
+
+    @abstractmethod
+    def by_factor(self, rows: Any) -> tuple[Tensor, Tensor]:
+        """U times rows that are held [r, b], and their squared lengths [b]."""
+
+    def kernels(self, question: Question) -> Iterator[Kernel]:
+        """By plain inner products, less those of what U sees of the vectors."""
+        case = self.held(question.case_rows())
+        case_seen, case_sq = self._seen(case)
+        seen = self.seen(question.vectors)
+        for (_, rows), (train_seen, train_sq) in zip(question.train_blocks(), seen, strict=True):
+            cross = (self.products(case, self.held(rows)) - case_seen @ train_seen.T) / self.ridge
+            yield Kernel(cross, case_sq, train_sq)
+
+    def seen(self, vectors: Vectors) -> Sequence[tuple[Tensor, Tensor]]:
+        """What U sees of the training set [b, r], and squared lengths under the inverse [b], block by block."""
+
+        def made() -> list[tuple[Tensor, Tensor]]:
+            return [self._seen(self.held(rows)) for _, rows in vectors.blocks()]
+
+        return vectors.workspace.once(SEEN.at(vectors.features, self), made)
+
+    def holdings(self, vectors: Vectors) -> Sequence[Holding[Any]]:
+        """The vectors, and what U sees of them."""
+        return [vectors.holding, Holding(SEEN.at(vectors.features, self), lambda: self.seen(vectors))]
+
+    def _seen(self, rows: Any) -> tuple[Tensor, Tensor]:
+        products, squares = self.by_factor(rows)
+        seen = torch.linalg.solve_triangular(self.inner, products, upper=False).T
+        return seen, (squares - seen.square().sum(dim=1)) / self.ridge
+
+
 @dataclass(frozen=True, eq=False)
-class LowRankPlusRidge(Inverse):
-    """(ridge I + U^T U)^-1 by the Woodbury identity, for U of shape [r, d] with r < d."""
+class LowRankPlusRidge(LowRank):
+    """The same with vectors that are formed, for r < d."""
 
     factor: Tensor = field(repr=False)  # U
-    inner: Tensor = field(repr=False)  # the Cholesky factor of U U^T + ridge I [r, r]
+    inner: Tensor = field(repr=False)
     ridge: float
     kind: str
-    definite = True
 
     @classmethod
     def of(cls, factor: Tensor, ridge: float, kind: str) -> "LowRankPlusRidge":
@@ -127,30 +173,17 @@ class LowRankPlusRidge(Inverse):
         inside = torch.cholesky_solve(self.factor @ rows.T, self.inner)
         return (rows - inside.T @ self.factor) / self.ridge
 
-    def kernels(self, question: Question) -> Iterator[Kernel]:
-        """By plain inner products, less those of what U sees of the vectors."""
-        case = question.case_rows().dense()
-        case_seen, case_sq = self._seen(case)
-        seen = self.seen(question.vectors)
-        for (_, rows), (train_seen, train_sq) in zip(question.train_blocks(), seen, strict=True):
-            cross = (case @ rows.dense().T - case_seen @ train_seen.T) / self.ridge
-            yield Kernel(cross, case_sq, train_sq)
+    def held(self, rows: Rows) -> Tensor:
+        """Formed."""
+        return rows.dense()
 
-    def seen(self, vectors: Vectors) -> Sequence[tuple[Tensor, Tensor]]:
-        """What U sees of the training set [b, r], and squared lengths under the inverse [b], block by block."""
+    def products(self, rows: Tensor, others: Tensor) -> Tensor:
+        """Of matrices."""
+        return rows @ others.T
 
-        def made() -> list[tuple[Tensor, Tensor]]:
-            return [self._seen(rows.dense()) for _, rows in vectors.blocks()]
-
-        return vectors.workspace.once(SEEN.at(vectors.features, self), made)
-
-    def holdings(self, vectors: Vectors) -> Sequence[Holding[Any]]:
-        """The vectors, and what U sees of them."""
-        return [vectors.holding, Holding(SEEN.at(vectors.features, self), lambda: self.seen(vectors))]
-
-    def _seen(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        seen = torch.linalg.solve_triangular(self.inner, self.factor @ rows.T, upper=False).T
-        return seen, (rows.square().sum(dim=1) - seen.square().sum(dim=1)) / self.ridge
+    def by_factor(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """U times a matrix."""
+        return self.factor @ rows.T, rows.square().sum(dim=1)
 
 
 def damped_root(gram: Tensor, ridge: float) -> Tensor:
