@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from signal import SIGINT
 from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
 from urllib.request import HTTPCookieProcessor, build_opener
@@ -56,6 +55,6 @@ def start(words: Sequence[str], folder: str, wholly: bool = False) -> dict[str, 
     useful = perf_counter() - began
     while wholly and '"state": "running"' in opener.open(f"{base}api/v1/jobs/1").read().decode():
         sleep(0.5)
-    process.send_signal(SIGINT)
+    process.terminate()  # SIGINT is ignored by what a shell has started in the background
     process.wait()
     return {"address": told, "useful": useful}

@@ -1,5 +1,6 @@
 """Who sends slowly, or never ends: nobody without the cookie keeps a person out, and nothing is said of it."""
 
+import asyncio
 import socket
 import time
 
@@ -8,6 +9,7 @@ from waiting import until
 
 from explorer.conftest import parsed, received
 from precedents.explorer import limits
+from precedents.explorer.server import Listener
 
 LONG = "Content-Length: 9999999"
 PIECES = "Transfer-Encoding: chunked"
@@ -123,3 +125,20 @@ def test_a_malformed_body_ends_the_connection_and_leaves_no_trace(
     until(lambda: not connections)
     assert capfd.readouterr().err == ""
     assert caplog.text == ""
+
+
+def test_answers_do_not_wait_for_the_other_side_to_confirm_their_beginning() -> None:
+    async def undelayed() -> int:
+        made, found = Listener().bound(), asyncio.Queue[int]()
+
+        async def met(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            other = writer.get_extra_info("socket")
+            await found.put(other.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(met, sock=made):
+            _, writer = await asyncio.open_connection(*made.getsockname())
+            writer.close()
+            return await found.get()
+
+    assert asyncio.run(undelayed())
