@@ -4,6 +4,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from random import Random
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +22,9 @@ from precedents.runtime.users_code import users
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
 LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
+AGAIN, LEAST_AGAIN = 8, 3  # instances of a dataset that are, if that takes few seconds, and in any case
+QUICK_SECONDS = 0.02
+DRAWN = Random(0)  # noqa: S311  which of them
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
@@ -47,6 +52,9 @@ class Source(Protocol):
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:  # noqa: ARG002
         """The marks of these inputs, if they were read before and are compared at every reading."""
         return None
+
+    def unchanged(self) -> None:
+        """Refuses inputs that are no longer what they were, as far as that is quick to tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +161,15 @@ class Readings:
         )
 
 
+def read_again(source: Source, readings: Readings) -> None:
+    """Reads the first instance, the last and a drawn one, which are compared; more if that is quick."""
+    n, began = len(readings.seen), perf_counter()
+    drawn = (DRAWN.randrange(n) for _ in range(AGAIN))
+    for count, i in enumerate(dict.fromkeys([0, n - 1, *drawn])):
+        if count < LEAST_AGAIN or perf_counter() - began < QUICK_SECONDS:
+            source.read([i])
+
+
 @dataclass(frozen=True, eq=False)
 class FromDataset(Source):
     """Inputs of a map-style dataset, read when needed."""
@@ -184,9 +201,11 @@ class FromDataset(Source):
         return joined(pieces), labels
 
     def unchanged(self) -> None:
-        """Refuses items of a list that are no longer what they were; of a long one, of evenly spaced ones."""
+        """Refuses items of a list that are no longer what they were, evenly spaced ones; a few of others."""
         if isinstance(self.dataset, (list, tuple)):
             self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
+        else:
+            read_again(self, self.readings)
 
     def _item(self, i: int) -> Any:
         with users(f"item {i} of the {self.readings.what}"):
