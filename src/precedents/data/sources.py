@@ -22,9 +22,8 @@ from precedents.runtime.users_code import users
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
 LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
-AGAIN, LEAST_AGAIN = 8, 3  # instances of a dataset that are, if that takes few seconds, and in any case
-QUICK_SECONDS = 0.02
-DRAWN = Random(0)  # noqa: S311  which of them
+QUICK_SECONDS = 0.01  # in which instances of a dataset are read again,
+DRAWN = Random(0)  # noqa: S311  from a drawn one on
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
@@ -162,12 +161,13 @@ class Readings:
 
 
 def read_again(source: Source, readings: Readings) -> None:
-    """Reads the first instance, the last and a drawn one, which are compared; more if that is quick."""
-    n, began = len(readings.seen), perf_counter()
-    drawn = (DRAWN.randrange(n) for _ in range(AGAIN))
-    for count, i in enumerate(dict.fromkeys([0, n - 1, *drawn])):
-        if count < LEAST_AGAIN or perf_counter() - began < QUICK_SECONDS:
-            source.read([i])
+    """Reads the first instance, the last and a drawn one, which are compared, and as many more as is quick."""
+    n, end = len(readings.seen), perf_counter() + QUICK_SECONDS
+    source.read([0, n - 1])
+    drawn, done, size = DRAWN.randrange(n), 0, 1
+    while done < n and (not done or perf_counter() < end):
+        source.read([(drawn + i) % n for i in range(done, min(done + size, n))])
+        done, size = done + size, 2 * size
 
 
 @dataclass(frozen=True, eq=False)
