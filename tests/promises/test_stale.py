@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hugging
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,9 +18,10 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 import precedents as pr
-from precedents import Audit, Explainer, StaleError, Trial, audit
+from precedents import Audit, Examples, Explainer, StaleError, Trial, audit
 from precedents.classifier.behaviour import differences, sketched
 from precedents.data import sources, watch
+from precedents.data.parts import together, without
 from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.runtime.code import code_mark
 from precedents.runtime.sealed import sealed
@@ -437,6 +439,30 @@ def test_nothing_is_saved_of_a_data_set_that_has_changed(held, tmp_path) -> None
     with pytest.raises((StaleError, pr.InputError), match=r"has changed since|differs at its second"):
         explainer.save(tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize(
+    "part", [lambda x, y: together(x, y), lambda x, _: without(x, [4])], ids=["together", "without"]
+)
+@pytest.mark.parametrize("held", [lambda x, y: (x, y), OWN["a data set"]], ids=["tensors", "items"])
+def test_parts_of_sets_are_watched(part, held) -> None:
+    x, y = tensors()
+    train = part(Examples.of(held(x, y)), Examples.of(held(*tensors())))
+    explainer = Explainer(Net(), train)
+    explainer.explain(TEST[0])
+    x[0] += 1
+    with pytest.raises((StaleError, pr.InputError), match=r"has changed since|differs at its second"):
+        explainer.explain(TEST[0])
+
+
+@pytest.mark.parametrize("row", [0, 23])
+def test_texts_that_change_in_their_list_are_named(row) -> None:
+    rows = hugging.texts(24, seed=1)
+    explainer = Explainer((hugging.trained("bert", steps=3), hugging.tokenizer()), rows)
+    explainer.explain(rows[5]["text"])
+    rows[row]["text"] = rows[(row + 1) % 24]["text"] + " " + rows[(row + 2) % 24]["text"]
+    with pytest.raises(pr.InputError, match=f"Instance {row} differs at its second reading"):
+        explainer.explain(rows[5]["text"])
 
 
 def test_a_slow_data_set_is_not_read_through(monkeypatch) -> None:

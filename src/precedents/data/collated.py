@@ -77,7 +77,7 @@ class FromItems(Source):
 
     def unchanged(self) -> None:
         """Refuses items that are no longer what they were, of a few that are read again."""
-        read_again(self, self.readings)
+        read_again(self, len(self.readings.seen))
 
     def members(self, indices: Sequence[int]) -> list[Member]:
         """The items, and what the collate_fn makes of each alone."""

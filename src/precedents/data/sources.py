@@ -54,6 +54,7 @@ class Source(Protocol):
 
     def unchanged(self) -> None:
         """Refuses inputs that are no longer what they were, as far as that is quick to tell."""
+        return
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +161,9 @@ class Readings:
         )
 
 
-def read_again(source: Source, readings: Readings) -> None:
-    """Reads the first instance, the last and a drawn one, which are compared, and as many more as is quick."""
-    n, end = len(readings.seen), perf_counter() + QUICK_SECONDS
+def read_again(source: Source, n: int) -> None:
+    """Reads the first of n instances, the last and a drawn one, and more while that is quick."""
+    end = perf_counter() + QUICK_SECONDS
     source.read([0, n - 1])
     drawn, done, size = DRAWN.randrange(n), 0, 1
     while done < n and (not done or perf_counter() < end):
@@ -205,7 +206,7 @@ class FromDataset(Source):
         if isinstance(self.dataset, (list, tuple)):
             self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
         else:
-            read_again(self, self.readings)
+            read_again(self, len(self.readings.seen))
 
     def _item(self, i: int) -> Any:
         with users(f"item {i} of the {self.readings.what}"):

@@ -52,7 +52,7 @@ class Streamed(Source):
     def unchanged(self) -> None:
         """Refuses instances that are no longer what they were, of a few that can be read by their numbers."""
         if self._pick is not None:
-            read_again(self, self._readings)
+            read_again(self, len(self._readings.seen))
 
     def first_pass(self) -> list[int]:
         """The labels of all instances, which are read for the first time."""
