@@ -6,8 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from precedents.data.collated_cases import collated_cases
+from precedents.data.frames import without_nulls
 from precedents.data.inputs import Collated, Inputs, leaves, mapped, shapes
-from precedents.data.labels import numbers, without_nulls
+from precedents.data.labels import numbers
 from precedents.errors import InputError
 from precedents.runtime.wording import none_there
 

@@ -21,18 +21,10 @@ from precedents.data.batch import Batch, RaggedBatch
 from precedents.data.cases import as_batch
 from precedents.data.collated import collated_set, collates
 from precedents.data.datamodules import loader_of, unshuffled
+from precedents.data.frames import numeric
 from precedents.data.ids import Id, checked_ids, index_ids, without_ids
 from precedents.data.inputs import Inputs, bare, mapped, shapes
-from precedents.data.labels import (
-    Names,
-    checked_labels,
-    class_names,
-    form_of,
-    in_order,
-    numbers,
-    separate_from,
-    without_nulls,
-)
+from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
 from precedents.data.streams import Streamed, from_iterable, guarded
 from precedents.data.watch import Watch, beneath, shared
@@ -272,7 +264,7 @@ def _in_memory(data: Any, labels: Any, what: str, names: Names | None) -> Exampl
     else:
         x, y = form_of(data, labels, None, f"The {what}").parts(data, f"The {what}")
     if _is_frame(x):
-        x = _numeric(x, what)
+        x = numeric(x, what)
     inputs = numbers(x, f"The input of the {what}")
     counts = {shape[0] if shape else 0 for shape in shapes(inputs)}
     if len(counts) != 1:
@@ -332,18 +324,6 @@ def _not_empty(count: int, what: str) -> None:
 
 def _is_frame(data: Any) -> bool:
     return hasattr(data, "columns") and hasattr(data, "to_numpy")
-
-
-def _numeric(frame: Any, what: str) -> Any:
-    """The values of a frame; a column of texts or dates is named."""
-    kinds = zip(frame.columns, frame.dtypes, strict=True)
-    for name, kind in kinds:
-        if getattr(kind, "kind", "f") not in "biufc":
-            raise InputError(
-                f"The column {str(name)!r} of the {what} holds {kind}, and a torch.nn.Module computes with "
-                "numbers. Make numbers of it, as the days of a date, or leave it out."
-            )
-    return without_nulls(frame, f"The {what}")
 
 
 def _has_frame(data: Any) -> bool:

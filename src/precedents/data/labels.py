@@ -128,27 +128,6 @@ def refuse_masked(x: Any, what: str) -> None:
         )
 
 
-def without_nulls(frame: Any, what: str) -> Any:
-    """The values of a frame or a row of pandas, of whose nullable types none may be NA."""
-    columns = [(name, frame[name]) for name in frame.columns] if hasattr(frame, "columns") else [("", frame)]
-    for name, column in columns:
-        if _is_nullable(column) and column.isna().any():
-            place = column.index[column.isna().argmax()]
-            where = f"in the column {str(name)!r}, " if hasattr(frame, "columns") else ""
-            raise InputError(
-                f"{what} has no value (NA) {where}first at {str(place)!r}. Fill such values, as by fillna, or "
-                "drop the rows."
-            )
-    kinds = {name: column.dtype.numpy_dtype for name, column in columns if _is_nullable(column)}
-    if not kinds:
-        return frame.to_numpy()
-    return frame.astype(kinds if hasattr(frame, "columns") else kinds[""]).to_numpy()
-
-
-def _is_nullable(column: Any) -> bool:
-    return hasattr(getattr(column, "dtype", None), "numpy_dtype")
-
-
 def class_number(y: Any, where: str, names: Names | None = None) -> int:
     """The label of one item, a number or one of the names."""
     if type(y) is int:
