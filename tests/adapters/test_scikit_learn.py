@@ -368,6 +368,14 @@ def test_a_model_that_is_fitted_again_explains_as_before() -> None:
     assert torch.equal(explainer.scores(X[:3]), before)
 
 
+def test_weights_that_are_written_to_afterwards_change_no_explanation() -> None:
+    model = LogisticRegression().fit(X, Y)
+    explainer = Explainer(model, (X, Y))
+    before = explainer.scores(X[:3])
+    model.coef_ *= -2
+    assert torch.equal(explainer.scores(X[:3]), before)
+
+
 def test_nothing_is_drawn_and_the_estimator_stays_as_it_was() -> None:
     model = make_pipeline(StandardScaler(), perceptron()).fit(X, Y)
     before = pickle.dumps(model), torch.get_rng_state(), repr(np.random.get_state())  # noqa: NPY002

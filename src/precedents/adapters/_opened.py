@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from precedents.adapters._ensembles import Opened, Probabilities, Whereabouts, calibrated, stacking, voting
@@ -64,3 +65,10 @@ def step_names(transformers: Sequence[Any]) -> Iterator[str]:
             yield from step_names([step for _, step in each.steps if not isinstance(step, str)])
         elif each is not None:
             yield type(each).__name__
+
+
+def by_columns(estimator: Any) -> dict[int, Any]:
+    """Copies, by the id of what is copied: weights [c, d] laid out by columns, as sparse rows read them."""
+    weight = getattr(estimator, "coef_", None)
+    plain = type(weight) is np.ndarray and weight.ndim == 2
+    return {id(weight): np.array(weight, order="F")} if plain else {}
