@@ -11,7 +11,7 @@ from benchmarks.peers import PEERS, Peer
 
 HERE = Path(__file__).parent
 CONSTRAINTS = HERE.parent / "constraints.txt"
-OURS = ("torch", "numpy", "psutil", "rich", "matplotlib", "pandas", "transformers")  # what precedents and models need
+OURS = ("torch", "numpy", "psutil", "rich", "matplotlib", "pandas")  # what precedents itself needs
 
 
 class NotInstalledError(Exception):

@@ -30,9 +30,16 @@ def unwrapped(model: Any, place: Whereabouts) -> tuple[tuple[Any, ...], Any, Whe
         return unwrapped(model.estimator, Whereabouts(f"{place.part}.estimator", place.before))
     if not isinstance(model, Pipeline):
         return (), model, place
-    own = (f"{place.part}[:-1]",) if len(model.steps) > 1 else ()
+    # what draws instances anew, as the samplers of imbalanced-learn, acts in `fit` alone
+    steps = [step for step in model.steps[:-1] if not hasattr(step[1], "fit_resample")]
+    own = (f"{place.part}[:-1]",) if steps else ()
     before, last, here = unwrapped(model.steps[-1][1], Whereabouts(f"{place.part}[-1]", (*place.before, *own)))
-    return (*([model[:-1]] if own else []), *before), last, here
+    return (*([_pipeline(model, steps)] if own else []), *before), last, here
+
+
+def _pipeline(model: Any, steps: list[tuple[str, Any]]) -> Any:
+    """Steps of a fitted pipeline as one."""
+    return model[:-1] if len(steps) == len(model.steps) - 1 else type(model)(steps)
 
 
 def _module(estimator: Any, place: Whereabouts) -> Opened:
