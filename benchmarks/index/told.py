@@ -113,13 +113,16 @@ GOALS = [
         lambda found: f"{found:.2f}",
     ),
     at_most("question, warm, seconds", 2, "cnn 1,000,000", lambda r: float(r["question"])),
-    Goal(
-        "peak memory, MiB",
-        "1,907 (2 GB)",
-        "cnn 1,000,000",
-        peak,
-        lambda found: found <= 2e9 / 2**20,
-        lambda found: f"{found:,.0f}",
+    *(
+        Goal(
+            "peak memory, MiB",
+            "1,907 (2 GB)",
+            work,
+            peak,
+            lambda found: found <= 2e9 / 2**20,
+            lambda found: f"{found:,.0f}",
+        )
+        for work in ("cnn 1,000,000", "bert")
     ),
 ]
 
