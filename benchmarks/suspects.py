@@ -6,7 +6,7 @@ not measured again; `--page` writes the tables into docs/jobs/suspects.md.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -26,11 +26,11 @@ from precedents.metrics.ranking import TopK
 
 PAGE = Path("docs/jobs/suspects.md")
 BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
-OURS, LOSS = "suspects", "loss"
+OURS, LOSS, NEIGHBOURS = "suspects", "loss", "neighbours"
 NAMES = {
     OURS: "`suspects`",
     LOSS: "loss",
-    "neighbours": "neighbours",
+    NEIGHBOURS: "neighbours",
     "self_relevance": "self-relevance",
     "accused": "accused",
     "cleanlab": "cleanlab",
@@ -89,7 +89,7 @@ class Known:
         found = self.evidence
         yield OURS, found.doubt
         yield LOSS, found.loss
-        yield "neighbours", 1 - found.shares.gather(1, found.labels[:, None])[:, 0]
+        yield NEIGHBOURS, 1 - found.shares.gather(1, found.labels[:, None])[:, 0]
         yield "self_relevance", found.squares
         yield "accused", self.accused
         yield "cleanlab", cleaned(found.labels, found.chances)
@@ -174,22 +174,34 @@ def told(records: Sequence[Record]) -> Iterator[str]:
     )
     yield ""
     for what, name in ((1, "average precision"), (0, "precision among the first")):
-        gaps = [r["found"][OURS][what] - r["found"][LOSS][what] for r in records]
-        below = [gap for gap in gaps if gap < 0]
-        worst = f"; at worst by {-min(below):.3f}" if below else ""
+        means = ", ".join(f"{NAMES[who]} {mean(records, who, what):.3f}" for who in (OURS, LOSS, NEIGHBOURS))
         yield (
-            f"- {name}: `suspects` is {fmean(gaps):.3f} above the loss on average, and below it in "
-            f"{len(below)} of {len(gaps)} models{worst}."
+            f"- {name}, on average: {means}. Below the loss are "
+            f"{' and '.join(below(records, who, what) for who in (OURS, NEIGHBOURS))}."
         )
+
+
+def below(records: Sequence[Record], who: str, what: int) -> str:
+    """In how many models a ranking is worse than the loss, and by how much."""
+    gaps = [r["found"][who][what] - r["found"][LOSS][what] for r in records]
+    worse = [gap for gap in gaps if gap < 0]
+    worst = f", at worst by {-min(worse):.3f}" if worse else ""
+    return f"{NAMES[who]} in {len(worse)} of {len(gaps)} models{worst}"
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """The latest of each setting, world by world."""
+    order, once = list(WORLDS), {record["key"]: record for record in records}.values()
+    return sorted(once, key=lambda r: (order.index(r["world"]), FITS.index(r["fit"])))
 
 
 def lacking(records: Sequence[Record]) -> Iterator[str]:
     """What is not measured yet."""
-    every = len(SHARES) * len(KINDS) * len(FITS)
+    every = len(SHARES) * len(KINDS) * len(FITS) * len({r["seed"] for r in records})
     for name, world in WORLDS.items():
         count = len({r["key"] for r in records if r["world"] == name})
         if count < every:
-            yield f"- {world.title}: {count} of {every} settings are measured so far."
+            yield f"- {world.title}: {count} of {every} models are measured so far."
 
 
 def written(page: Path, records: Sequence[Record]) -> None:
@@ -221,9 +233,7 @@ def main() -> None:
             ours, loss = (found["found"][who][1] for who in (OURS, LOSS))
             console.print(f"{place}/{len(every)} {key}: {ours:.3f}, loss {loss:.3f}, {found['seconds']:.0f} s")
     if given.page:
-        order = list(WORLDS)
-        once = {record["key"]: record for record in records}.values()
-        written(PAGE, sorted(once, key=lambda r: (order.index(r["world"]), FITS.index(r["fit"]))))
+        written(PAGE, in_order(records))
 
 
 if __name__ == "__main__":

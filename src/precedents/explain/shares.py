@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEGEND = (
-    "The score is the sum of its shares, layer by layer, and within a layer of regions, words or columns: "
-    "green speaks for this precedent, red against it. A share is a part of the likeness of the two, no cause of "
-    "the prediction."
+    "The score is the sum of its shares: layer by layer, and within a layer of regions, words or columns. "
+    "Green speaks for this precedent, red against it. A share is a part of the likeness of the two, and no "
+    "cause of the prediction."
 )
 WIDEST = 120  # letters of a layer's name in print
 MOST = 8  # layers, words or columns that are printed

@@ -50,7 +50,7 @@ class Contrast(Tabled):
 
     legend = (
         "The case is taken for each of the two classes in turn, beside the training instances that count most "
-        "for it then. Of each, the first number is its relevance for its own class, and the second for the other."
+        "for it then. The first number of each is its relevance for its own class, the second for the other."
     )
 
     @property

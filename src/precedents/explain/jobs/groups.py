@@ -72,8 +72,8 @@ class Groups(Tabled):
     columns = ("group", "cases", "rank", "index", "id", "label", "count", "share")
 
     legend = (
-        "One of the cases of each group stands first, and then the training instances that are most often "
-        "among the first precedents of the group. What they share and others of their class do not may be a shortcut."
+        "A case of each group stands first, and then the training instances that are most often among its "
+        "first precedents. What these share and others of their class do not may be a shortcut."
     )
 
     def __len__(self) -> int:
