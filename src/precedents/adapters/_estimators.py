@@ -216,5 +216,6 @@ def _linear(weight: Any, bias: Any) -> nn.Linear:
     rows, columns = weight.shape
     made = nn.Linear(columns, rows, bias=bias is not None, device="meta")
     made.weight = nn.Parameter(torch.as_tensor(weight, dtype=torch.double))
-    made.bias = None if bias is None else nn.Parameter(torch.as_tensor(bias, dtype=torch.double))
+    if bias is not None:
+        made.bias = nn.Parameter(torch.as_tensor(bias, dtype=torch.double))
     return made

@@ -13,7 +13,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import Collated, Inputs
-from precedents.gradients.factors import Assembly, Dense, Outer
+from precedents.gradients.factors import ApartError, Assembly, Dense, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
 from precedents.gradients.lookups import Lookup
@@ -114,10 +114,15 @@ class Plan:
             return
         if self.recording is not None:
             sink = partial(self.assembly, len(batch.labels), columns, into)
-            for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
-                if self.recording.without:
-                    self._complete(assembled, batch.inputs, units[i])
-                yield self._rows(assembled, lengths[i])
+            try:
+                for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
+                    if self.recording.without:
+                        self._complete(assembled, batch.inputs, units[i])
+                    yield self._rows(assembled, lengths[i])
+            except ApartError:
+                if len(batch.labels) == 1:
+                    raise
+                yield from self._one_by_one(batch, cotangents, columns, into)
             return
         with torch.no_grad():
             made(self.model.logits(self._given(batch.inputs)))

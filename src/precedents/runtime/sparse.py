@@ -161,8 +161,8 @@ def _lengths(rows: Any) -> Any:
     found = np.zeros(rows.shape[0], dtype=rows.dtype)
     full = np.flatnonzero(np.diff(rows.indptr))  # a sum of none would be the next row's first number
     for some in (full[start : start + SQUARED] for start in range(0, len(full), SQUARED)):
-        first = rows.indptr[some[0]]
-        found[some] = np.add.reduceat(rows.data[first : rows.indptr[some[-1] + 1]] ** 2, rows.indptr[some] - first)
+        first, last = rows.indptr[some[0]], rows.indptr[some[-1] + 1]
+        found[some] = np.add.reduceat(rows.data[first:last] ** 2, rows.indptr[some] - first)
     return found
 
 
