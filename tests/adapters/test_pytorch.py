@@ -173,3 +173,11 @@ def test_a_lightning_module_explains_as_the_network_inside(lightning, train, cas
 def test_what_is_no_model_is_refused_with_the_kinds_there_are(model, train) -> None:
     with pytest.raises(InputError, match=r"The model is an? .*. Pass a torch.nn.Module.*forward"):
         Explainer(model, train)
+
+
+def test_models_of_other_libraries_are_named_with_these_and_classes_as_classes(train) -> None:
+    other = type("Sequential", (), {"__module__": "keras.src.models.sequential"})
+    with pytest.raises(InputError, match=r"The model is a Sequential of keras\. Pass a torch\.nn\.Module"):
+        Explainer(other(), train)
+    with pytest.raises(InputError, match=r"The model is the class Linear\. Pass a torch\.nn\.Module"):
+        Explainer(nn.Linear, train)

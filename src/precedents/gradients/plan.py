@@ -24,8 +24,9 @@ from precedents.runtime.budget import MANY, MOST
 from precedents.runtime.sparse import SparseRows
 
 PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
-LEAST_INSTANCES = 32  # in one pass, however large they are,
-A_FEW = 8  # or if memory is scarce, since fewer are slower
+LEAST_INSTANCES = 32  # in one pass, unless so many are
+MORE_NUMBERS = 40_000_000  # that come back: what is freed and taken anew costs more than few instances do;
+A_FEW = 8  # in one pass, however large they are or if memory is scarce, since fewer are slower
 
 # Of logits and labels, what is pulled back: vectors [b, c], or several sets of them.
 Cotangents = Callable[[Tensor, Tensor], Tensor | Sequence[Tensor]]
@@ -56,7 +57,9 @@ class Plan:
     @cached_property
     def _in_cache(self) -> int:
         most = MANY if isinstance(self.model.sample, SparseRows) else MOST
-        return max(LEAST_INSTANCES, min(most, int(PASS_NUMBERS / max(self.in_cache, 1))))
+        each = max(self.in_cache, 1)
+        least = max(A_FEW, min(LEAST_INSTANCES, int(MORE_NUMBERS / each)))
+        return max(least, min(most, int(PASS_NUMBERS / each)))
 
     @cached_property
     def each(self) -> int:
