@@ -23,6 +23,8 @@ from benchmarks.noisy import resnet
 from benchmarks.peak import megabytes
 from benchmarks.process import run_module
 from benchmarks.records import Record, Records, now
+from precedents.data.examples import Examples
+from precedents.data.parts import together
 from precedents.runtime.budget import CONSTANT, Budget
 from precedents.runtime.wording import readable
 from precedents.zoo.datasets.mnist import mnist
@@ -54,14 +56,19 @@ JOBS: dict[str, tuple[str, Callable[[pr.Explainer, Test], Any]]] = {
 }
 
 
+def images(folder: Path | None) -> tuple[Examples, Examples]:
+    """All 60,000 of MNIST to train on, what the paper holds out among them, and the 10,000 to test on."""
+    dataset = mnist(None if folder is None else folder / "mnist")
+    assert dataset.dev is not None
+    assert dataset.test is not None
+    return together(dataset.train, dataset.dev), dataset.test
+
+
 def told(job: str, n: int, folder: Path | None) -> Record:
     """One job in this process."""
-    dataset = mnist(None if folder is None else folder / "mnist")
-    assert dataset.test is not None
-    few = dataset.train.selected(range(TRAINED))
-    model = trained(lambda: resnet(blocks=2), few, Schedule(3, rate=3e-3))
-    train = dataset.train.selected(range(min(n, len(dataset.train))))
-    test = dataset.test.take(range(len(dataset.test)))
+    every, others = images(folder)
+    model = trained(lambda: resnet(blocks=2), every.selected(range(TRAINED)), Schedule(3, rate=3e-3))
+    train, test = every.selected(range(min(n, len(every)))), others.take(range(len(others)))
     explainer = pr.Explainer(model, train, memory=MEMORY)
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)

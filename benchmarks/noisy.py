@@ -15,6 +15,7 @@ from precedents.zoo.architectures.bi_lstm import bi_lstm
 from precedents.zoo.architectures.mlp import mlp
 from precedents.zoo.dataset import Dataset
 from precedents.zoo.datasets.digits import digits
+from precedents.zoo.datasets.fashion_mnist import fashion_mnist
 from precedents.zoo.datasets.mnist import mnist
 from precedents.zoo.datasets.segment import segment
 from precedents.zoo.datasets.trec import read, trec
@@ -170,6 +171,12 @@ WORLDS = {
             _network(_wide, 15, 400, 0.01),
         ),
         World("mnist-resnet", "MNIST, ResNet", _drawn(mnist, 2000, False), _network(_resnet, 6, 25, 0.003)),
+        World(
+            "fashion-resnet",
+            "Fashion-MNIST, ResNet",
+            _drawn(fashion_mnist, 2000, False),
+            _network(_resnet, 6, 25, 0.003),
+        ),
         World("trec-tfidf", "TREC, TF-IDF", _texts, _tfidf),
         World("trec-lstm", "TREC, LSTM", _drawn(trec, None, False), _network(_lstm, 12, 30, 0.003)),
         World("segment-mlp", "Segment, perceptron", _drawn(segment, None, True), _network(mlp, 20, 600, 0.01)),

@@ -1,7 +1,7 @@
 """Writes the page of the benchmarks and its two pictures from the records."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -22,6 +22,7 @@ NAMES = {
     "cos_grad": "precedents, Grad-Cos",
     **{who: peer.title for who, peer in PEERS.items()},
 }
+FIVE = ("logreg", "cnn", "lstm", "transformer", "mobilenet")  # that all contestants are compared on first
 GOALS = {"resnet18": 1.25, "resnet50": 1.5, "bert": 1.25, "bert_long": 1.25, "bert_base": 1.6, "vit": 1.3}
 CURVATURE = {
     "fisher": "`dot_fisher`, `cos_fisher`, `l2_fisher`",
@@ -40,7 +41,7 @@ def page(
     explored: Sequence[Record] = (),
 ) -> Iterator[str]:
     """The lines of the page."""
-    measured = main_works(works)
+    measured, large = main_works(works), large_works(works)
     compared = with_peers(measured)
     yield "# Benchmarks"
     yield ""
@@ -61,7 +62,7 @@ def page(
     yield from remarks(compared)
     yield ""
     yield from agreement(measured)
-    yield from large_models([w for w in measured if w not in compared])
+    yield from large_models(large, main_works(w for w in works if w.model not in FIVE and has_peers(w)))
     yield from curvature(works)
     if growth:
         yield from growth_section(growth)
@@ -79,17 +80,30 @@ def page(
         yield from explorer.section(explored)
 
 
-def main_works(works: Sequence[Summary]) -> list[Summary]:
+def main_works(works: Iterable[Summary]) -> list[Summary]:
     """For each model the work with the most contestants, of these the largest."""
-    best = {}
-    for work in sorted(works, key=lambda work: (len(work.rows), work.n * work.m)):
-        best[work.model] = work
-    return [best[model] for model in MODELS if model in best]
+    return _last_of_each(sorted(works, key=lambda work: (len(work.rows), work.n * work.m)))
+
+
+def large_works(works: Sequence[Summary]) -> list[Summary]:
+    """For each of the larger models the largest work."""
+    return _last_of_each(sorted((w for w in works if w.model not in FIVE), key=lambda work: work.n * work.m))
+
+
+def _last_of_each(works: Iterable[Summary]) -> list[Summary]:
+    last = {work.model: work for work in works}
+    return [last[model] for model in MODELS if model in last]
 
 
 def with_peers(works: Sequence[Summary]) -> list[Summary]:
-    """Those that others took part in; all, if nobody did."""
-    return [w for w in works if any(row.who in PEERS for row in w.rows)] or list(works)
+    """Those of the five models that others took part in; all, if nobody did."""
+    five = [w for w in works if w.model in FIVE]
+    return [w for w in five if has_peers(w)] or five
+
+
+def has_peers(work: Summary) -> bool:
+    """Whether others took part."""
+    return any(row.who in PEERS for row in work.rows)
 
 
 def conditions(works: Sequence[Summary]) -> Iterator[str]:
@@ -134,15 +148,15 @@ def speed_table(works: Sequence[Summary]) -> Iterator[str]:
         yield f"| {name} | " + " | ".join(cell(w.row(who)) for w in works) + " |"
 
 
-def large_models(works: Sequence[Summary]) -> Iterator[str]:
-    """Models that only ours was measured on, one in each row."""
+def large_models(works: Sequence[Summary], beside: Sequence[Summary] = ()) -> Iterator[str]:
+    """Larger models, one in each row; and those works on them that others took part in."""
     if not works:
         return
     yield ""
     yield "## Larger models"
     yield ""
     yield (
-        "The same for models as people have them, ours alone beside the limit, with what we aim at. The "
+        "The same for models as people have them, beside the limit and what we aim at. The "
         "limit's product is made in blocks of parameters, so that every number is read once. The title of a "
         "model says the memory that it was given, where that was less than what is free. The memory is what "
         "Grad-Cos took beyond the model, the data and the libraries, at most."
@@ -162,6 +176,16 @@ def large_models(works: Sequence[Summary]) -> Iterator[str]:
             f"| {MODELS[w.model].title} | {w.parameters:,} | {w.n:,} x {w.m:,} | {seconds} "
             f"| {cell(w.row('dot_grad'))} | {cell(ours)} | {GOALS.get(w.model, '–')} | {taken} | {rounds} |"
         )
+    if beside:
+        yield ""
+        yield (
+            "Others on them, at sizes that most of them end at. The limit and ours are of the same instances. "
+            "Failed is also who was not done in the seconds that are named."
+        )
+        yield ""
+        yield from speed_table(beside)
+        yield ""
+        yield from remarks(beside)
 
 
 def _spread(row: Row | None) -> str:

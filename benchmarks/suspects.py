@@ -1,12 +1,13 @@
 """How well wrong training labels are found: `Explainer.suspects`, its reasons alone, the loss and cleanlab.
 
-Labels of seven training sets are made wrong, a model is fitted to them, short of learning them by heart or
+Labels of eight training sets are made wrong, a model is fitted to them, short of learning them by heart or
 until it has, and every ranking is asked for the wrong ones. What is measured is appended to suspects.jsonl and
 not measured again; `--page` writes the tables into docs/jobs/suspects.md.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -20,14 +21,16 @@ from torch import Tensor
 import precedents as pr
 from benchmarks.noisy import FITS, KINDS, SHARES, WORLDS, Noisy, noisy
 from benchmarks.records import Record, Records
+from precedents.explain.jobs.suspects import Evidence
+from precedents.metrics.ranking import TopK
 
 PAGE = Path("docs/jobs/suspects.md")
 BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
-OURS, LOSS = "suspects", "loss"
+OURS, LOSS, NEIGHBOURS = "suspects", "loss", "neighbours"
 NAMES = {
     OURS: "`suspects`",
     LOSS: "loss",
-    "neighbours": "neighbours",
+    NEIGHBOURS: "neighbours",
     "self_relevance": "self-relevance",
     "accused": "accused",
     "cleanlab": "cleanlab",
@@ -47,17 +50,50 @@ def average_precision(scores: Tensor, wrong: Tensor) -> float:
     return float((hits.cumsum(0) / torch.arange(1, len(hits) + 1))[hits > 0].mean())
 
 
-def rankings(world: Noisy) -> Iterator[tuple[str, Tensor]]:
-    """By name how suspicious each label is."""
-    explainer = pr.Explainer(world.model, world.train, "cos_grad")
-    found = explainer.suspects(1, world.cases).evidence
-    yield OURS, found.doubt
-    yield LOSS, found.loss
-    yield "neighbours", 1 - found.shares.gather(1, found.labels[:, None])[:, 0]
-    yield "self_relevance", found.squares
-    yield "accused", torch.tensor([float(len(each)) for each in found.accusers])
-    yield "cleanlab", cleaned(found.labels, found.chances)
-    yield "cleanlab_folds", cleaned(found.labels, world.folds())
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the labels of one training set: all that a ranking can be made of, and the truth."""
+
+    evidence: Evidence
+    accused: Tensor  # [n], by how many wrong predictions
+    folds: Tensor  # [n, c], the probabilities of models that were not trained on the instance
+    wrong: Tensor  # [n]
+
+    @classmethod
+    def of(cls, world: Noisy) -> "Known":
+        """From a model that was fitted to wrong labels."""
+        found = pr.Explainer(world.model, world.train, "cos_grad").suspects(1, world.cases).evidence
+        accused = torch.tensor([float(len(each)) for each in found.accusers])
+        return cls(replace(found, accusers=()), accused, world.folds(), world.wrong)
+
+    def kept(self, path: Path) -> None:
+        """In a file, so that other rankings can be tried on it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        found = self.evidence
+        top = {"nearest": found.neighbours.indices.int(), "cosines": found.neighbours.scores}
+        own = {name: getattr(found, name) for name in ("labels", "chances", "loss", "squares", "shares")}
+        rest = {"accused": self.accused, "folds": self.folds, "wrong": self.wrong}
+        np.savez_compressed(path, **{name: each.numpy() for name, each in {**own, **top, **rest}.items()})
+
+    @classmethod
+    def read(cls, path: Path) -> "Known":
+        """What `kept` wrote."""
+        with np.load(path) as file:
+            of = {name: torch.from_numpy(file[name]) for name in file.files}
+        top = TopK(of["nearest"].long(), of["cosines"])
+        five = (of[name] for name in ("labels", "chances", "loss", "squares", "shares"))
+        return cls(Evidence(*five, top), of["accused"], of["folds"], of["wrong"])
+
+    def rankings(self) -> Iterator[tuple[str, Tensor]]:
+        """By name how suspicious each label is."""
+        found = self.evidence
+        yield OURS, found.doubt
+        yield LOSS, found.loss
+        yield NEIGHBOURS, 1 - found.shares.gather(1, found.labels[:, None])[:, 0]
+        yield "self_relevance", found.squares
+        yield "accused", self.accused
+        yield "cleanlab", cleaned(found.labels, found.chances)
+        yield "cleanlab_folds", cleaned(found.labels, self.folds)
 
 
 def cleaned(labels: Tensor, chances: Tensor) -> Tensor:
@@ -74,16 +110,23 @@ def cleaned(labels: Tensor, chances: Tensor) -> Tensor:
     return torch.from_numpy(scores)
 
 
-def measured(name: str, share: float, kind: str, fit: str, seed: int, folder: Path | None) -> Record:
-    """All rankings on one training set and model."""
+def measured(name: str, share: float, kind: str, fit: str, seed: int, given: argparse.Namespace) -> Record:
+    """All rankings on one training set and model; of evidence that was kept, without training."""
     began = perf_counter()
-    world = noisy(WORLDS[name], share, kind, fit, seed, folder)
+    file = given.evidence and given.evidence / f"{name} {share} {kind} {fit} {seed}.npz"
+    known = (
+        Known.read(file)
+        if file and file.exists()
+        else Known.of(noisy(WORLDS[name], share, kind, fit, seed, given.data))
+    )
+    if file and not file.exists():
+        known.kept(file)
     found = {
-        who: (precision(scores, world.wrong), average_precision(scores, world.wrong))
-        for who, scores in rankings(world)
+        who: (precision(scores, known.wrong), average_precision(scores, known.wrong))
+        for who, scores in known.rankings()
     }
     setting = {"world": name, "share": share, "kind": kind, "fit": fit, "seed": seed}
-    sizes = {"n": len(world.wrong), "wrong": int(world.wrong.sum())}
+    sizes = {"n": len(known.wrong), "wrong": int(known.wrong.sum())}
     return {**setting, **sizes, "found": found, "seconds": perf_counter() - began}
 
 
@@ -131,22 +174,34 @@ def told(records: Sequence[Record]) -> Iterator[str]:
     )
     yield ""
     for what, name in ((1, "average precision"), (0, "precision among the first")):
-        gaps = [r["found"][OURS][what] - r["found"][LOSS][what] for r in records]
-        below = [gap for gap in gaps if gap < 0]
-        worst = f"; at worst by {-min(below):.3f}" if below else ""
+        means = ", ".join(f"{NAMES[who]} {mean(records, who, what):.3f}" for who in (OURS, LOSS, NEIGHBOURS))
         yield (
-            f"- {name}: `suspects` is {fmean(gaps):.3f} above the loss on average, and below it in "
-            f"{len(below)} of {len(gaps)} models{worst}."
+            f"- {name}, on average: {means}. Below the loss are "
+            f"{' and '.join(below(records, who, what) for who in (OURS, NEIGHBOURS))}."
         )
+
+
+def below(records: Sequence[Record], who: str, what: int) -> str:
+    """In how many models a ranking is worse than the loss, and by how much."""
+    gaps = [r["found"][who][what] - r["found"][LOSS][what] for r in records]
+    worse = [gap for gap in gaps if gap < 0]
+    worst = f", at worst by {-min(worse):.3f}" if worse else ""
+    return f"{NAMES[who]} in {len(worse)} of {len(gaps)} models{worst}"
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """The latest of each setting, world by world."""
+    order, once = list(WORLDS), {record["key"]: record for record in records}.values()
+    return sorted(once, key=lambda r: (order.index(r["world"]), FITS.index(r["fit"])))
 
 
 def lacking(records: Sequence[Record]) -> Iterator[str]:
     """What is not measured yet."""
-    every = len(SHARES) * len(KINDS) * len(FITS)
+    every = len(SHARES) * len(KINDS) * len(FITS) * len({r["seed"] for r in records})
     for name, world in WORLDS.items():
         count = len({r["key"] for r in records if r["world"] == name})
         if count < every:
-            yield f"- {world.title}: {count} of {every} settings are measured so far."
+            yield f"- {world.title}: {count} of {every} models are measured so far."
 
 
 def written(page: Path, records: Sequence[Record]) -> None:
@@ -162,6 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--data", type=Path, help="the folder with the files of the data sets")
+    parser.add_argument("--evidence", type=Path, help="the folder that keeps what rankings are made of")
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--page", action="store_true", help="write the tables into the page")
@@ -172,14 +228,12 @@ def main() -> None:
     for place, (name, seed, share, kind, fit) in enumerate(every, 1):
         key = f"{name} {share} {kind} {fit} {seed}"
         if key not in known:
-            found = measured(name, share, kind, fit, seed, given.data)
+            found = measured(name, share, kind, fit, seed, given)
             records.append({"key": key, **found})
             ours, loss = (found["found"][who][1] for who in (OURS, LOSS))
             console.print(f"{place}/{len(every)} {key}: {ours:.3f}, loss {loss:.3f}, {found['seconds']:.0f} s")
     if given.page:
-        order = list(WORLDS)
-        once = {record["key"]: record for record in records}.values()
-        written(PAGE, sorted(once, key=lambda r: (order.index(r["world"]), FITS.index(r["fit"]))))
+        written(PAGE, in_order(records))
 
 
 if __name__ == "__main__":

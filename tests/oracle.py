@@ -63,7 +63,8 @@ def trainable(model: nn.Module) -> list[Tensor]:
 def gradient(model: nn.Module, x: Tensor, y: int) -> np.ndarray:
     """The gradient of one instance's cross entropy, all trainable parameters in a row."""
     loss = cross_entropy(model(x[None]), torch.tensor([y]))
-    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, trainable(model))]).numpy()
+    found = torch.autograd.grad(loss, trainable(model), materialize_grads=True)
+    return torch.cat([g.flatten() for g in found]).numpy()
 
 
 def hidden(model: nn.Module, x: Tensor) -> list[np.ndarray]:

@@ -1,16 +1,24 @@
-"""The notebook in examples/ runs, and what it shows is readable in a browser: light, dark, large, small."""
+"""The notebook in examples/ runs and shows what it has kept, readable in a browser: light, dark, large, small.
+
+`python tests/test_notebook.py` runs it and keeps what it shows.
+"""
 
 import re
 import subprocess
 import sys
+from base64 import b64decode
+from io import BytesIO
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 FILE = Path(__file__).parent.parent / "examples" / "digits.ipynb"
 THEMES = {"light": ("#ffffff", "#1f1f1f"), "dark": ("#111111", "#e8e8e8")}
+MEASURED = re.compile(r"[\d.,]+ ?(ms|s|min|h|kB|MB|GB|KiB|MiB|GiB)\b")
 SLOW = """
 from time import sleep
 from precedents.runtime.progress import tracked
@@ -32,9 +40,9 @@ class Kernel(KernelManager):  # of this very Python, wherever others are install
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         return KernelSpec(argv=command, display_name="tests", language="python")
 
-source, slow, target = sys.argv[1:]
+source, target, *more = sys.argv[1:]
 notebook = nbformat.read(source, as_version=4)
-notebook.cells.append(nbformat.v4.new_code_cell(slow))
+notebook.cells += [nbformat.v4.new_code_cell(each) for each in more]
 NotebookClient(notebook, timeout=120, km=Kernel()).execute()
 nbformat.validate(notebook)
 nbformat.write(notebook, target)
@@ -45,10 +53,20 @@ nbformat.write(notebook, target)
 def outputs(tmp_path_factory) -> list[dict]:
     """What each cell of the notebook shows, with one more cell of slow work; errors of a cell are raised."""
     target = tmp_path_factory.mktemp("notebook") / "run.ipynb"
-    command = (sys.executable, "-c", RUN, str(FILE), SLOW, str(target))
+    run(target, SLOW)
+    return shown_by(target)
+
+
+def run(target: Path, *more: str) -> None:
+    """Writes the notebook as it is after a run, with more cells at its end."""
+    command = (sys.executable, "-c", RUN, str(FILE), str(target), *more)
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr[-3000:]
-    return [cell.outputs for cell in nbformat.read(target, as_version=4).cells if cell.cell_type == "code"]
+
+
+def shown_by(file: Path) -> list[dict]:
+    """What each of its cells of code shows."""
+    return [cell.outputs for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"]
 
 
 def shown(outputs, kind: str) -> list[str]:
@@ -106,7 +124,40 @@ def test_what_it_shows_is_readable(browser, outputs, tmp_path, theme, width) -> 
         context.close()
 
 
-def test_the_file_has_no_outputs_and_no_paths() -> None:
+def test_what_is_kept_in_the_file_is_what_a_run_shows(outputs) -> None:
+    kept = shown_by(FILE)
+    assert len(kept) == len(outputs) - 1
+    for here, there in zip(kept, outputs, strict=False):
+        assert [each.output_type for each in here] == [each.output_type for each in there]
+        for own, other in zip(here, there, strict=True):
+            assert list(own.data) == list(other.data)
+            assert all(same(kind, own.data[kind], other.data[kind]) for kind in own.data)
+
+
+def same(kind: str, one: str, other: str) -> bool:
+    """Whether texts are the same but for what was measured, and pictures but for their finest lines."""
+    if kind != "image/png":
+        return MEASURED.sub("", one) == MEASURED.sub("", other)
+    left, right = (plt.imread(BytesIO(b64decode(each))) for each in (one, other))
+    return left.shape == right.shape and float(np.abs(left - right).mean()) < 0.02
+
+
+def test_the_file_is_small_and_has_no_paths() -> None:
+    text = FILE.read_text(encoding="utf-8")
+    assert len(text) < 300_000
+    assert not re.search(r"/(home|root|work|tmp)/", text)
+
+
+def keep() -> None:
+    """Runs the notebook and keeps what it shows, and nothing of when and where that was."""
+    before = nbformat.read(FILE, as_version=4)
+    run(FILE)
     notebook = nbformat.read(FILE, as_version=4)
-    assert not any(cell.get("outputs") for cell in notebook.cells)
-    assert not re.search(r"/(home|root|work|tmp)/", FILE.read_text(encoding="utf-8"))
+    notebook.metadata = before.metadata
+    for cell, old in zip(notebook.cells, before.cells, strict=True):
+        cell.id, cell.metadata = old.id, old.metadata
+    nbformat.write(notebook, FILE)
+
+
+if __name__ == "__main__":
+    keep()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
 import torch
 from rich.console import Console
@@ -90,10 +91,12 @@ def main() -> None:
     told = {"memory": given.memory, "data": given.data, "n": given.n, "folder": given.folder}
     passed = [f"--{name}={value}" for name, value in told.items() if value is not None]
     done = {record["key"] for record in records if "failed" not in record}
-    for key in wanted(given, done):
-        ended = run_module("benchmarks.index", f"--one={key}", *passed)
-        found = outcome(ended)
-        console.print(f"{key}: {found}", markup=False)
+    every = list(wanted(given, done))
+    for i, key in enumerate(every):
+        console.print(f"{i + 1} of {len(every)}, {now()}: {key}", markup=False)
+        began = perf_counter()
+        found = outcome(run_module("benchmarks.index", f"--one={key}", *passed))
+        console.print(f"{key}, {perf_counter() - began:.0f} s: {found}", markup=False)
         records.append({"key": key, **found, "date": now(), "machine": machine, "versions": versions})
 
 

@@ -113,15 +113,38 @@ GOALS = [
         lambda found: f"{found:.2f}",
     ),
     at_most("question, warm, seconds", 2, "cnn 1,000,000", lambda r: float(r["question"])),
-    Goal(
-        "peak memory, MiB",
-        "1,907 (2 GB)",
-        "cnn 1,000,000",
-        peak,
-        lambda found: found <= 2e9 / 2**20,
-        lambda found: f"{found:,.0f}",
+    *(
+        Goal(
+            "peak memory, MiB",
+            "1,907 (2 GB)",
+            work,
+            peak,
+            lambda found: found <= 2e9 / 2**20,
+            lambda found: f"{found:,.0f}",
+        )
+        for work in ("cnn 1,000,000", "bert")
     ),
 ]
+
+FORMED = (
+    "A plain pass adds the gradients of a weight up within the convolution; for codes they are formed, all "
+    "numbers of every row, then added up in buckets and multiplied by the basis. Next: sketches of layers from "
+    "what came back and what was received, where these are shorter."
+)
+REASONS = {  # why a goal may be missed, and what could be tried, by what and work
+    ("build, of plain passes", "mnist"): FORMED,
+    ("build, of plain passes", "mobilenet"): FORMED,
+    (SECOND, "readme"): (
+        "A pass over so few rows is as short as what every question does: a case is read, its gradient "
+        "computed, its precedents read and compared with it. Next: parts of an explanation when they are "
+        "asked for."
+    ),
+    ("question, of a scan and the rows computed", "cnn 100,000"): (
+        "Codes are bytes, which become numbers of four bytes before they are multiplied: that takes longer "
+        "than to read them; and the gradients of a few rows are computed by a pass that is not full. Next: "
+        "products of bytes."
+    ),
+}
 
 
 def section(records: Sequence[Record]) -> Iterator[str]:
@@ -143,22 +166,15 @@ def section(records: Sequence[Record]) -> Iterator[str]:
 
 
 def goals(found: Found) -> Iterator[str]:
-    """One line for each goal."""
+    """One line for each goal, and why some are missed."""
     yield "| what | goal | measured | | model | rows |"
     yield "|---|---:|---:|---|---|---:|"
-    for goal in GOALS:
-        title = WORKS[goal.work].title if goal.work in WORKS else "ResNet, 28 x 28 images"
-        record = found.get(goal.work)
-        if record is None:
-            yield f"| {goal.what} | {goal.goal} | not measured | | {title} | |"
-            continue
-        if "failed" in record:
-            yield f"| {goal.what} | {goal.goal} | failed | | {title} | |"
-            continue
-        number = goal.number(record)
-        met = "met" if goal.met(number) else "" if math.isnan(number) else "**missed**"
-        shown = "by passes" if math.isnan(number) else goal.shown(number)
-        yield f"| {goal.what} | {goal.goal} | {shown} | {met} | {title} | {record['n']:,} |"
+    yield from (reached(goal, found.get(goal.work)) for goal in GOALS)
+    for (what, work), reason in REASONS.items():
+        goal = next(each for each in GOALS if (each.what, each.work) == (what, work))
+        record = found.get(work, {"failed": ""})
+        if "failed" not in record and not goal.met(goal.number(record)):
+            yield f"\nMissed: {what} ({WORKS[work].title}). {reason}"
     if scaling.NAME in found:
         same = "the same bytes" if found[scaling.NAME]["same bytes"] else "**other bytes**"
         yield f"\nOne worker and two made {same}."
@@ -169,6 +185,17 @@ def goals(found: Found) -> Iterator[str]:
             f"\nA node of a two-node Ray cluster was killed when {lost['there']} of {lost['shards']} shards "
             f"were there: the index was complete {lost['after']:.0f} seconds later, with {same}."
         )
+
+
+def reached(goal: Goal, record: Record | None) -> str:
+    """The line of a goal."""
+    title = WORKS[goal.work].title if goal.work in WORKS else "ResNet, 28 x 28 images"
+    if record is None or "failed" in record:
+        return f"| {goal.what} | {goal.goal} | {'not measured' if record is None else 'failed'} | | {title} | |"
+    number = goal.number(record)
+    met = "met" if goal.met(number) else "" if math.isnan(number) else "**missed**"
+    shown = "by passes" if math.isnan(number) else goal.shown(number)
+    return f"| {goal.what} | {goal.goal} | {shown} | {met} | {title} | {record['n']:,} |"
 
 
 def works(found: Found) -> Iterator[str]:

@@ -202,7 +202,7 @@ def hidden(n: int, data: Path | None) -> Given:  # noqa: ARG001
 WORKS: dict[str, IndexWork] = {
     "readme": IndexWork("README's model, digits", readme, 1000, first=True),
     "mnist": IndexWork("ResNet, 28 x 28 images", images, 60_000, first=True, files="MNIST"),
-    "bert": IndexWork("BERT-like, drawn texts", bert, 2000, first=True, dear=True),
+    "bert": IndexWork("BERT-like, drawn texts", bert, 5000, first=True, dear=True),
     "mobilenet": IndexWork("MobileNetV2, noise", mobilenet, 1000, dear=True),
     "resnet18": IndexWork("ResNet-18, drawn images", deep, 1000, dear=True),
     "hard": IndexWork("MLP, labels by heart", hard, 6000, projected=True),

@@ -1,12 +1,15 @@
 """PyTorch as people write it: Lightning, compiled and half precision models, wherever they are."""
 
+import warnings
 from copy import deepcopy
 
+import oracle
 import pytest
 import torch
 from conftest import trained
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.nn.utils import prune
 from torch.utils.data import DataLoader, TensorDataset
 
 from precedents import Classifier, Examples, Explainer, InputError
@@ -113,7 +116,6 @@ def test_a_compiled_model_explains_as_the_one_it_came_from(compiled, train, case
 @pytest.fixture(scope="module")
 def lightning():
     """A LightningModule after its Trainer has run, which it keeps."""
-    import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Lightning, about workers and loggers
@@ -164,6 +166,54 @@ def test_a_lightning_module_explains_as_the_network_inside(lightning, train, cas
     assert model.trainer is trainer
 
 
+# Layers that torch's tools have changed, and instances that go their own ways.
+
+
+class Routed(nn.Module):
+    """Each instance goes through the one of three experts that a gate chooses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.experts = nn.Linear(5, 3), nn.ModuleList([network() for _ in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight, chosen = self.gate(x).softmax(dim=1).max(dim=1)
+        out = x.new_zeros(len(x), 3)
+        for i, expert in enumerate(self.experts):
+            own = chosen == i
+            if bool(own.any()):
+                out[own] = weight[own, None] * expert(x[own])
+        return out
+
+
+def pruned() -> nn.Module:
+    model = network()
+    prune.l1_unstructured(model[0], "weight", 0.5)
+    return model
+
+
+def weighed() -> nn.Module:
+    model = network()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        nn.utils.weight_norm(model[2])
+    return model
+
+
+@pytest.mark.filterwarnings(
+    "ignore::precedents.gradients.search.SlowGradientsWarning", "ignore:There is a performance drop"
+)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("make", [Routed, pruned, weighed])
+def test_scores_are_those_of_plain_autograd(make, seed, train, cases) -> None:
+    torch.manual_seed(seed)
+    model = make().double()
+    train, cases = (train[0].double(), train[1]), cases.double()
+    model(cases)  # what a hook made of it has a graph
+    wanted = torch.tensor(oracle.relevance("cos_grad", model, train, cases))
+    torch.testing.assert_close(Explainer(model, train).scores(cases), wanted, rtol=1e-9, atol=1e-9)
+
+
 # What is no classifier of any kind.
 
 
@@ -173,3 +223,11 @@ def test_a_lightning_module_explains_as_the_network_inside(lightning, train, cas
 def test_what_is_no_model_is_refused_with_the_kinds_there_are(model, train) -> None:
     with pytest.raises(InputError, match=r"The model is an? .*. Pass a torch.nn.Module.*forward"):
         Explainer(model, train)
+
+
+def test_models_of_other_libraries_are_named_with_these_and_classes_as_classes(train) -> None:
+    other = type("Sequential", (), {"__module__": "keras.src.models.sequential"})
+    with pytest.raises(InputError, match=r"The model is a Sequential of keras\. Pass a torch\.nn\.Module"):
+        Explainer(other(), train)
+    with pytest.raises(InputError, match=r"The model is the class Linear\. Pass a torch\.nn\.Module"):
+        Explainer(nn.Linear, train)

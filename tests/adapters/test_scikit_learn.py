@@ -40,7 +40,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -365,6 +365,45 @@ def test_a_model_that_is_fitted_again_explains_as_before() -> None:
     explainer = one(model, X, Y)
     before = explainer.scores(X[:3])
     model.fit(X[::-1] * 3 + 1, Y)
+    assert torch.equal(explainer.scores(X[:3]), before)
+
+
+class Sampler(BaseEstimator):
+    """Draws instances anew for `fit` alone, as those of imbalanced-learn do."""
+
+    def fit_resample(self, x, y):
+        return np.concatenate([x, x[y == "barolo"]]), np.concatenate([y, y[y == "barolo"]])
+
+
+class Sampled(Pipeline):
+    """A pipeline that knows samplers, as imbalanced-learn's does."""
+
+    def fit(self, x, y):
+        for _, step in self.steps[:-1]:
+            x, y = step.fit_resample(x, y) if hasattr(step, "fit_resample") else (step.fit_transform(x), y)
+        self.steps[-1][1].fit(x, y)
+        return self
+
+    def predict_proba(self, x):
+        for _, step in self.steps[:-1]:
+            x = x if hasattr(step, "fit_resample") else step.transform(x)
+        return self.steps[-1][1].predict_proba(x)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (1,)])
+def test_samplers_of_a_pipeline_act_in_fit_alone(order) -> None:
+    names = ("scale", StandardScaler()), ("draw", Sampler())
+    model = Sampled([*(names[i] for i in order), ("decide", LogisticRegression())]).fit(X, Y)
+    scaled = model[0].transform(X) if order == (0, 1) else model[-2].transform(X) if order == (1, 0) else X
+    wanted = one(model[-1], scaled, Y).scores(scaled[:3])
+    assert torch.equal(one(model, X, Y).scores(X[:3]), wanted)
+
+
+def test_weights_that_are_written_to_afterwards_change_no_explanation() -> None:
+    model = LogisticRegression().fit(X, Y)
+    explainer = Explainer(model, (X, Y))
+    before = explainer.scores(X[:3])
+    model.coef_ *= -2
     assert torch.equal(explainer.scores(X[:3]), before)
 
 

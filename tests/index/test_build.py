@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
 from precedents import Explainer, FormatError, Index, InputError, StaleError
 from precedents.index import build as build_module
 from precedents.index import shards as shards_module
+from precedents.index.origin import vector_told
 
 from .worlds import Counting, Items
 
@@ -298,3 +300,27 @@ def test_a_hessian_that_is_ekfac_here_is_indexed_as_that(world, tmp_path) -> Non
     train, metric = (x[:1000], y[:1000]), "dot:gradient/hessian(kind=ekfac)"
     index = Index.build(model, train, tmp_path / "index", metric, memory=MEMORY)
     assert index.check(cases[:4]).recall == 1.0
+
+
+class Largest(TorchDispatchMode):
+    """How many numbers the largest tensor has that is made meanwhile."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        self.numbers = max(self.numbers, found.numel() if isinstance(found, Tensor) else 0)
+        return found
+
+
+def test_a_gradient_is_told_in_the_memory_of_one_gradient() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 4000), nn.ReLU(), nn.Linear(4000, 4))
+    explainer = Explainer(model, (torch.randn(6, 64), torch.arange(6) % 4), index=False)
+    size = sum(p.numel() for p in model.parameters())
+    with Largest() as largest:
+        _, told = vector_told(explainer.relevance)
+    assert largest.numbers <= size
+    gradient = next(explainer.relevance.vectors.rows(explainer.subject.train.selected([0])))[1].dense()
+    assert told[-1] == size
+    assert told[-2] == pytest.approx(float(gradient.norm()), rel=1e-5)

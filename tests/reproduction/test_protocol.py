@@ -228,6 +228,19 @@ def test_a_run_that_is_killed_goes_on_with_the_same_records(tmp_path, whole) -> 
     assert lines(tmp_path) == lines(whole)
 
 
+def test_what_a_killed_training_left_is_swept_once_its_weights_are_there(tmp_path) -> None:
+    """A process may be killed between writing the weights and removing how it came to them."""
+    first = repeat(tmp_path)
+    trained = first.model("trained", first.split)
+    (weights,) = (tmp_path / "models").rglob("0-trained.*")
+    left = [weights.with_suffix(f".{step}") for step in ("pretraining", "training")]
+    for path in left:
+        path.write_bytes(weights.read_bytes())
+    again = repeat(tmp_path).model("trained", first.split)
+    assert [path.exists() for path in left] == [False, False]
+    assert all(map(torch.equal, trained.state_dict().values(), again.state_dict().values()))
+
+
 def test_a_failure_in_a_worker_is_told(tmp_path) -> None:
     wrong = replace(QUICK, architecture="bi_lstm")
     with pytest.raises(RuntimeError, match="indices"):

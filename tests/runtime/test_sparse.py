@@ -98,6 +98,20 @@ def test_many_inner_products_are_made_some_at_a_time_or_by_few_dense_rows(dense,
     torch.testing.assert_close(rows @ rows.T, wanted, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("few", [0, 3])
+def test_rows_without_numbers_have_inner_products_of_zero(few, rows) -> None:
+    none = SparseRows.of(sparse.csr_matrix((few, 30)))
+    assert torch.equal(rows @ none.T, torch.zeros(7, few, dtype=torch.double))
+    assert torch.equal(none @ rows.T, torch.zeros(few, 7, dtype=torch.double))
+
+
+def test_squared_lengths_of_many_rows_some_of_them_empty() -> None:
+    rows = SparseRows.of(sparse.random(1300, 40, 0.02, format="csr", random_state=np.random.default_rng(1)))
+    assert (np.diff(rows.rows.indptr) == 0).any()
+    found, wanted = rows[7:1290].squares(), rows.dense().square().sum(dim=1)[7:1290]
+    torch.testing.assert_close(found, wanted, rtol=1e-13, atol=0)
+
+
 def test_a_linear_layer_has_its_first_and_second_derivatives(rows) -> None:
     layer = nn.Linear(30, 4).double()
     found = []

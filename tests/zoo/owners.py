@@ -9,7 +9,7 @@ from struct import pack
 from types import ModuleType
 from typing import Any
 
-from precedents.zoo.datasets import agnews, cifar10, mnist, segment, trec, vehicle
+from precedents.zoo.datasets import agnews, cifar10, fashion_mnist, mnist, segment, trec, vehicle
 from precedents.zoo.datasets._files import PublishedFile, checksum
 
 Files = dict[str, bytes]
@@ -168,6 +168,7 @@ def archived(files: Files, inside: str) -> bytes:
 # what a test calls it -> the module, and its files
 WORLDS: dict[str, tuple[ModuleType, Callable[[], Files]]] = {
     "mnist": (mnist, mnist_files),
+    "fashion_mnist": (fashion_mnist, mnist_files),
     "cifar10 binary": (cifar10, cifar_binary),
     "cifar10 python": (cifar10, cifar_python),
     "cifar10 archive": (

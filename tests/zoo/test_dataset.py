@@ -132,7 +132,7 @@ def test_bundled_data_sets_need_no_files(name) -> None:
 
 
 def test_every_data_set_is_found_by_its_name() -> None:
-    names = "agnews breast_cancer cifar10 digits mnist segment trec vehicle wine"
+    names = "agnews breast_cancer cifar10 digits fashion_mnist mnist segment trec vehicle wine"
     for name in names.split():
         assert DATASETS.get(name).__name__ == name
 

@@ -37,8 +37,10 @@ def bytes_of(content: bytes) -> torch.Tensor:
     return torch.tensor(list(content), dtype=torch.uint8)
 
 
-def test_mnist(tmp_path, monkeypatch) -> None:
-    data = load("mnist", tmp_path, monkeypatch)
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
+def test_mnist_and_what_comes_in_the_same_form(name, tmp_path, monkeypatch) -> None:
+    data = load(name, tmp_path, monkeypatch)
+    assert (data.name, len(data.classes)) == (name, 10)
     assert (len(data.train), len(data.dev), len(data.test), data.keep) == (22, 2, 6, 2)
     assert data.shape == (1, 28, 28)
     raw = gzip.decompress(owners.mnist_files()["train-images-idx3-ubyte.gz"])[16:]

@@ -212,9 +212,10 @@ def _two(weight: Any, bias: Any, part: float = 0.5) -> nn.Linear:
 
 
 def _linear(weight: Any, bias: Any) -> nn.Linear:
-    """Without a draw of random numbers."""
+    """Over the memory of what is given, where that is in float64; without a draw of random numbers."""
     rows, columns = weight.shape
-    made = nn.utils.skip_init(nn.Linear, columns, rows, bias=bias is not None, dtype=torch.double)
-    values = {"weight": weight} if bias is None else {"weight": weight, "bias": bias}
-    made.load_state_dict({name: torch.as_tensor(value) for name, value in values.items()})
+    made = nn.Linear(columns, rows, bias=bias is not None, device="meta")
+    made.weight = nn.Parameter(torch.as_tensor(weight, dtype=torch.double))
+    if bias is not None:
+        made.bias = nn.Parameter(torch.as_tensor(bias, dtype=torch.double))
     return made

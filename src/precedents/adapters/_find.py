@@ -24,8 +24,11 @@ def adapter_of(model: Any) -> Adapter:
     others = "".join(
         f", or a model of {name.replace('_', ' ')}" for name in ADAPTERS.names() if name != "pytorch"
     )
+    home = type(model).__module__.partition(".")[0]  # as many libraries have a Sequential
+    what = f"the class {model.__name__}" if isinstance(model, type) else a_type(model)
+    what += "" if home in ("builtins", "__main__", "collections") else f" of {home}"
     raise InputError(
-        f"The model is {a_type(model)}. Pass a torch.nn.Module{others}. Anything else that is "
+        f"The model is {what}. Pass a torch.nn.Module{others}. Anything else that is "
         "computed by torch becomes one as a class with a method forward."
     )
 

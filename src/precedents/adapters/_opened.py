@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from precedents.adapters._ensembles import Opened, Probabilities, Whereabouts, calibrated, stacking, voting
@@ -29,9 +30,16 @@ def unwrapped(model: Any, place: Whereabouts) -> tuple[tuple[Any, ...], Any, Whe
         return unwrapped(model.estimator, Whereabouts(f"{place.part}.estimator", place.before))
     if not isinstance(model, Pipeline):
         return (), model, place
-    own = (f"{place.part}[:-1]",) if len(model.steps) > 1 else ()
+    # what draws instances anew, as the samplers of imbalanced-learn, acts in `fit` alone
+    steps = [step for step in model.steps[:-1] if not hasattr(step[1], "fit_resample")]
+    own = (f"{place.part}[:-1]",) if steps else ()
     before, last, here = unwrapped(model.steps[-1][1], Whereabouts(f"{place.part}[-1]", (*place.before, *own)))
-    return (*([model[:-1]] if own else []), *before), last, here
+    return (*([_pipeline(model, steps)] if own else []), *before), last, here
+
+
+def _pipeline(model: Any, steps: list[tuple[str, Any]]) -> Any:
+    """Steps of a fitted pipeline as one."""
+    return model[:-1] if len(steps) == len(model.steps) - 1 else type(model)(steps)
 
 
 def _module(estimator: Any, place: Whereabouts) -> Opened:
@@ -64,3 +72,10 @@ def step_names(transformers: Sequence[Any]) -> Iterator[str]:
             yield from step_names([step for _, step in each.steps if not isinstance(step, str)])
         elif each is not None:
             yield type(each).__name__
+
+
+def by_columns(estimator: Any) -> dict[int, Any]:
+    """Copies, by the id of what is copied: weights [c, d] laid out by columns, as sparse rows read them."""
+    weight = getattr(estimator, "coef_", None)
+    plain = type(weight) is np.ndarray and weight.ndim == 2
+    return {id(weight): np.array(weight, order="F")} if plain else {}

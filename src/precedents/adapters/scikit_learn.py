@@ -32,7 +32,7 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Entries, Frame, Matrix, is_frame, is_sparse, own, rows_of
 from precedents.adapters._ensembles import Whereabouts
 from precedents.adapters._misplaced import misplaced, undated, unfilled
-from precedents.adapters._opened import opened, step_names, unwrapped
+from precedents.adapters._opened import by_columns, opened, step_names, unwrapped
 from precedents.adapters._skorch import Net, is_net
 from precedents.adapters._unknown import unknown
 from precedents.data.examples import Chosen, Examples, Source
@@ -90,7 +90,7 @@ class ScikitLearn(Adapter):
     def __init__(self, model: Any) -> None:
         last = unwrapped(model, Whereabouts())[1]  # what decides
         self.net = Net(last) if is_net(last) else None
-        kept = {} if self.net is None else {id(last): last}  # whose module will be copied
+        kept = by_columns(last) if self.net is None else {id(last): last}  # whose module will be copied
         self.model = deepcopy(model, kept)  # so that the user's own may be fitted again
         if self.net is None:
             found = opened(self.model)

@@ -225,7 +225,7 @@ def _copy(module: nn.Module) -> nn.Module:
     try:
         inner = unwrapped(module)
         with random_state_kept():
-            copy = deepcopy(inner)
+            copy = deepcopy(inner, _made_again(inner))
     except Exception as error:
         raise InputError(
             f"The model cannot be copied, and it is not touched otherwise: {first_line(error)}. "
@@ -239,6 +239,14 @@ def _copy(module: nn.Module) -> nn.Module:
 
         return widened(copy)
     return copy
+
+
+def _made_again(module: nn.Module) -> dict[int, Any]:
+    """Tensors that hooks make before each pass (pruning, weight_norm), by id, without the graph of the last."""
+    hooks = ((part, hook) for part in module.modules() for hook in part._forward_pre_hooks.values())
+    names = ((part, getattr(hook, "_tensor_name", getattr(hook, "name", None))) for part, hook in hooks)
+    made = (vars(part).get(name) for part, name in names if isinstance(name, str))
+    return {id(each): each.detach().clone() for each in made if isinstance(each, Tensor)}
 
 
 def _versions(module: nn.Module) -> dict[str, int]:
@@ -303,11 +311,8 @@ def _refuse_mixing(logits: Tensor, single: Tensor, padded: bool = False) -> None
 
 
 def _few(numbers: Tensor) -> str:
-    return (
-        "["
-        + ", ".join(f"{value:.4g}" for value in numbers[:4].tolist())
-        + (" ...]" if len(numbers) > 4 else "]")
-    )
+    shown = ", ".join(f"{value:.4g}" for value in numbers[:4].tolist())
+    return f"[{shown} ...]" if len(numbers) > 4 else f"[{shown}]"
 
 
 @torch.no_grad()

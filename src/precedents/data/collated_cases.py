@@ -39,7 +39,7 @@ def collated_cases(x: Any, collation: Collation) -> tuple[Collated, bool]:
     item = _item(x, collation)
     if item is not None:
         return Collated([collation.member(item[0], "the case")], collation), True
-    several = _several(x, collation)
+    several = [] if isinstance(x, tuple) and _ready(plain(x), collation) else _several(x, collation)
     if several:
         return Collated(
             [collation.member(each, f"case {i}") for i, each in enumerate(several)], collation
@@ -140,7 +140,8 @@ def _fits(layout: Layout, x: Any) -> bool:
         tied = isinstance(x, (tuple, list)) and not isinstance(x, PackedSequence)
         return tied and len(x) == len(layout) and all(map(_fits, layout, x))
     if isinstance(layout, TENSORS):
-        return isinstance(x, Tensor) and not x.is_nested and x.ndim == layout.axes
+        plain_tensor = isinstance(x, Tensor) and not x.is_nested and x.ndim == layout.axes
+        return plain_tensor and not (isinstance(layout, Starts) and len(x) and x[0] != 0)
     if isinstance(layout, Jagged):
         return isinstance(x, Tensor) and x.is_nested
     kinds = {Packed: PackedSequence, OneByOne: (list, tuple)}

@@ -11,6 +11,7 @@ from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
 from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped
+from precedents.views.fragments import said
 from precedents.views.heat import HeatMap, both_under, share_figure, share_page
 from precedents.views.instance import Cell, Shown, is_picture
 from precedents.views.marks import WordShares, joined
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+LEGEND = (
+    "The score is the sum of its shares: layer by layer, and within a layer of regions, words or columns. "
+    "Green speaks for this precedent, red against it. A share is a part of the likeness of the two, and no "
+    "cause of the prediction."
+)
 WIDEST = 120  # letters of a layer's name in print
 MOST = 8  # layers, words or columns that are printed
 PICTURES = 4  # layers that are drawn on both pictures
@@ -208,7 +214,9 @@ class Shares:
     def to_html(self, file: "str | Path | None" = None) -> str:
         """A page by itself, to be passed on, which is also written to the `file`, if one is given."""
         title, *rest = self._drawn()
-        return as_page(share_page("", *rest), f"{title}, of which", file)
+        case, precedent = (each.replace("\n", ", ") for each in self.titles)
+        fragment = said([LEGEND]) + share_page("", *rest)
+        return as_page(fragment, f"Why {precedent} for {case}: {title}, of which", file)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""

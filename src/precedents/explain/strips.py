@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from precedents.explain.explanation import Explanation, Precedent
 
 MARKED = 60  # precedents of all cases up to which words and columns are shown by their shares unasked
+LEGEND = (
+    "Each case stands first, and then the training instances that count most for its prediction, the most "
+    "relevant before the others, with their relevance. ✗: its label is another than the predicted one."
+)
 KEY = "Below each precedent its case: green is what speaks for the precedent, red what speaks against it."
 
 SharesByPlace = Mapping[tuple[int, int], Shares]  # by case and rank

@@ -242,6 +242,10 @@ def trainable(parameter: Tensor | None) -> bool:
     return parameter is not None and parameter.requires_grad
 
 
+class ApartError(InputError):
+    """A layer received another number of instances than there are, as where each goes its own way."""
+
+
 class Assembly:
     """Gradients of b instances, put to their places as they come; what stays factored is set aside.
 
@@ -259,7 +263,7 @@ class Assembly:
     def append(self, part: Part) -> None:
         """Puts the gradients of one parameter to their place; what comes later is added."""
         if len(part) != self.b:
-            raise InputError("A layer received the instances along another axis than the first in this batch.")
+            raise ApartError("A layer received the instances along another axis than the first in this batch.")
         key = id(part.parameter)
         if key in self.factors:
             self.factors[key].append(part)

@@ -13,7 +13,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.classifier.outputs import placed
 from precedents.data.examples import Batch
 from precedents.data.inputs import Collated, Inputs
-from precedents.gradients.factors import Assembly, Dense, Outer
+from precedents.gradients.factors import ApartError, Assembly, Dense, Outer
 from precedents.gradients.fallbacks import by_instance, by_vmap
 from precedents.gradients.folding import Folded
 from precedents.gradients.lookups import Lookup
@@ -24,8 +24,9 @@ from precedents.runtime.budget import MANY, MOST
 from precedents.runtime.sparse import SparseRows
 
 PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
-LEAST_INSTANCES = 32  # in one pass, however large they are,
-A_FEW = 8  # or if memory is scarce, since fewer are slower
+LEAST_INSTANCES = 32  # in one pass, unless so many are
+MORE_NUMBERS = 40_000_000  # that come back: what is freed and taken anew costs more than few instances do;
+A_FEW = 8  # in one pass, however large they are or if memory is scarce, since fewer are slower
 
 # Of logits and labels, what is pulled back: vectors [b, c], or several sets of them.
 Cotangents = Callable[[Tensor, Tensor], Tensor | Sequence[Tensor]]
@@ -56,7 +57,9 @@ class Plan:
     @cached_property
     def _in_cache(self) -> int:
         most = MANY if isinstance(self.model.sample, SparseRows) else MOST
-        return max(LEAST_INSTANCES, min(most, int(PASS_NUMBERS / max(self.in_cache, 1))))
+        each = max(self.in_cache, 1)
+        least = max(A_FEW, min(LEAST_INSTANCES, int(MORE_NUMBERS / each)))
+        return max(least, min(most, int(PASS_NUMBERS / each)))
 
     @cached_property
     def each(self) -> int:
@@ -111,10 +114,15 @@ class Plan:
             return
         if self.recording is not None:
             sink = partial(self.assembly, len(batch.labels), columns, into)
-            for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
-                if self.recording.without:
-                    self._complete(assembled, batch.inputs, units[i])
-                yield self._rows(assembled, lengths[i])
+            try:
+                for i, assembled in enumerate(self.recording.passes(batch.inputs, made, sink)):
+                    if self.recording.without:
+                        self._complete(assembled, batch.inputs, units[i])
+                    yield self._rows(assembled, lengths[i])
+            except ApartError:
+                if len(batch.labels) == 1:
+                    raise
+                yield from self._one_by_one(batch, cotangents, columns, into)
             return
         with torch.no_grad():
             made(self.model.logits(self._given(batch.inputs)))

@@ -27,7 +27,7 @@ LARGEST = 127  # number in a byte
 ROUNDING = 1e-5  # what single precision adds to an inner product of unit rows, at most
 SLACK = 4e-6  # and to a squared length
 CODED = 128  # rows that are coded at once
-SCANNED = 4096  # rows that are compared at once
+SCANNED = 1024  # rows that are compared at once: what stays in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)

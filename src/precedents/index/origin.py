@@ -14,6 +14,7 @@ from precedents.classifier.behaviour import sketched
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
 from precedents.gradients.rows import Rows
+from precedents.index.codes import Coder
 from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Vectors
@@ -101,9 +102,10 @@ def vector_told(relevance: Relevance) -> tuple[str, list[float]]:
     """A mark of one instance, and a few numbers of its vector, its length among them."""
     train = relevance.workspace.train
     one = train.selected(train.largest[:1])
-    row = next(relevance.vectors.rows(one))[1].dense().nan_to_num()
+    row = next(relevance.vectors.rows(one))[1]
+    short = Coder.sketch_of(row.width).of(row).double() * row.scale[:, None]
     mark = f"{one.marks()[0].hex()} {int(one.labels[0])}"
-    return mark, [*sketched(row)[0].tolist(), float(row.norm()), float(row.shape[1])]
+    return mark, [*sketched(short)[0].tolist(), float(row.squares().sqrt().nan_to_num()), float(row.width)]
 
 
 def told_alike(then: Sequence[float], now: Sequence[float], within: float) -> bool:

@@ -219,6 +219,18 @@ def _marks(train: Examples, places: list[int]) -> list[bytes]:
     return [mark + str(label).encode() for mark, label in pairs]
 
 
+def lower(values: Tensor, bounds: Tensor) -> Tensor:
+    """How many of many values are lower than each of a few bounds [k]; of a bound that is NaN, all are.
+
+    >>> lower(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([3.0, 2.0, torch.nan]))
+    tensor([3, 1, 4])
+    """
+    ordered, order = torch.where(bounds.isnan(), torch.inf, bounds).sort()
+    reached = torch.searchsorted(ordered, values, right=True)  # how many bounds each value is not below
+    counts = reached.bincount(minlength=len(bounds) + 1)[: len(bounds)].cumsum(0)
+    return torch.empty_like(counts).index_copy_(0, order, counts)
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What was found of some cases."""
@@ -238,7 +250,7 @@ class Answer:
         case = joined(turned, m)
         case_sq = case.squares()
 
-        def score(i: int, cross: Tensor, places: Tensor) -> Tensor:
+        def score(i: int, cross: Tensor, places: Tensor | slice) -> Tensor:
             kernel = Kernel(cross[None].double(), case_sq[i : i + 1], codes.squares[places])
             return relevance.metric.similarity(kernel)[0]
 
@@ -258,7 +270,7 @@ class Answer:
         counts = []
         for each, own, best in zip(self.completed, self.scores, self.top.scores, strict=True):
             most = each.reach.double().index_copy(0, self.pool.places, own).nan_to_num(nan=-torch.inf)
-            counts.append(torch.searchsorted(most.sort().values, best.contiguous()))
+            counts.append(lower(most, best))
         return torch.stack(counts)
 
     def said(self) -> list[str]:

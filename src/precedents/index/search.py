@@ -80,7 +80,7 @@ class Alike:
         )
 
 
-Score = Callable[[int, Tensor, Tensor], Tensor]  # of a case's inner products [u] with the rows at places [u]
+Score = Callable[[int, Tensor, Tensor | slice], Tensor]  # of a case's inner products [u] with some of the rows
 
 
 def firsts(k: int) -> int:
@@ -192,7 +192,7 @@ class Search:
 
     def _scores(self, case: int, cosines: Tensor) -> Tensor:
         cross = cosines * self.known.lengths * self.known.case_lengths[case]
-        return self.score(case, cross, torch.arange(len(cosines)))
+        return self.score(case, cross, slice(None))
 
 
 @dataclass(frozen=True, eq=False)

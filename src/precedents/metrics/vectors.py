@@ -26,6 +26,7 @@ from precedents.runtime.sparse import SparseRows
 
 T = TypeVar("T")
 
+UNFORMED = 0.75  # of a vector's numbers are stored, at most, where blocks are large as of vectors never formed
 WEIGHED = 3  # vectors for one that is weighed: as it is formed, as it is weighed, and what comes of both
 SCORE = 32  # bytes of a score while it is made and ranked: an inner product twice, and what comes of it,
 LISTED = 160  # and of one that is listed, while lists are joined
@@ -133,8 +134,8 @@ class Vectors:
 
     @property
     def _unformed(self) -> bool:
-        """Whether factors do for what is compared."""
-        return not self._forms and self.row_bytes < self.itemsize * self.width
+        """Whether factors do for what is compared, or for a good part of it."""
+        return not self._forms and self.row_bytes < UNFORMED * self.itemsize * self.width
 
     @cached_property
     def at_once(self) -> int:

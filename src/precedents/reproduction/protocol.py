@@ -155,19 +155,19 @@ class Repeat:
         """A model trained on a split, from the weights that were kept if there are any."""
         build = partial(self._build, 2 if part == MERGED else len(self.dataset.classes), other)
         path = self._weights(_key(part, other))
+        steps = [Checkpoint(path.with_suffix(f".{step}")) for step in ("pretraining", "training")]
         if path.exists():
             with torch.random.fork_rng(devices=[]):
                 model = build()
             model.load_state_dict(unsealed_tensors(path, "Delete it, and it is trained again."))
-            return model.eval()
-        steps = [Checkpoint(path.with_suffix(f".{step}")) for step in ("pretraining", "training")]
-        with memory_kept():
-            model = self._trained(build, split, self.index + FAR * (part == AGAIN), *steps)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, sealed_tensors(model.state_dict()))
-        for step in steps:
+        else:
+            with memory_kept():
+                model = self._trained(build, split, self.index + FAR * (part == AGAIN), *steps)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path, sealed_tensors(model.state_dict()))
+        for step in steps:  # also those that a killed process left
             step.remove()
-        return model
+        return model.eval()
 
     def _build(self, classes: int, other: Alternative | None = None) -> nn.Module:
         model = ARCHITECTURES.get(self.setting.architecture)(self.dataset.shape, classes)

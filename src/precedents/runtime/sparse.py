@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 aten = torch.ops.aten
 
 PAIRS = 2**21  # inner products of sparse rows that are made at a time
+SQUARED = 512  # rows whose numbers are squared at a time
 FEW = 16  # rows that are multiplied one by one
 DENSE, DENSE_NUMBERS = (
     32,
@@ -159,8 +160,9 @@ def _lengths(rows: Any) -> Any:
     """The squared lengths [r] of the rows of a matrix."""
     found = np.zeros(rows.shape[0], dtype=rows.dtype)
     full = np.flatnonzero(np.diff(rows.indptr))  # a sum of none would be the next row's first number
-    if len(full):
-        found[full] = np.add.reduceat(rows.data[: rows.indptr[-1]] ** 2, rows.indptr[full])
+    for some in (full[start : start + SQUARED] for start in range(0, len(full), SQUARED)):
+        first, last = rows.indptr[some[0]], rows.indptr[some[-1] + 1]
+        found[some] = np.add.reduceat(rows.data[first:last] ** 2, rows.indptr[some] - first)
     return found
 
 
@@ -267,7 +269,8 @@ def _inner(left: Any, right: Any) -> Tensor:
     if left.shape[0] < right.shape[0]:
         return _inner(right, left).T
     if right.shape[0] <= DENSE and right.shape[0] * right.shape[1] <= DENSE_NUMBERS:
-        return torch.from_numpy(_times(left, right.toarray().T))
+        both = np.unique(right.indices)  # the columns that both may have
+        return torch.from_numpy(_times(left[:, both], right[:, both].toarray().T))
     found = torch.empty(left.shape[0], right.shape[0], dtype=torch.from_numpy(left.data[:0]).dtype)
     size, turned = max(1, PAIRS // max(1, right.shape[0])), right.T
     for start in range(0, left.shape[0], size):

@@ -3,7 +3,7 @@
 Letters have the colour of the page around them, so that they are readable on light and on dark ground.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from precedents.seen import visible
@@ -14,7 +14,8 @@ from precedents.views.marks import WordShares, around, as_html, joined
 
 OTHERS = 5  # words that are not in the text as they are called, below it
 IN_THE_REST = 0.3  # of the largest share, below which a word is not marked in what is unfolded
-ROW = "display:flex;flex-wrap:wrap;gap:8px;margin:0 0 12px;align-items:flex-start"
+ROW = "display:grid;gap:8px;margin:12px 0;align-items:start;grid-template-columns:repeat(auto-fill,{})"
+PICTURES, WORDS = "112px", "minmax(min(100%,15em),1fr)"  # the columns, which stand below each other
 STYLES = (
     ":root{color-scheme:light dark}"
     "body{margin:0;background:#fff;color:#24292e;font:15px/1.45 system-ui,sans-serif}"
@@ -30,10 +31,8 @@ def page(strips: Sequence[Strip], heading: str = "", listed: str = "") -> str:
 
     `listed` is HTML that stands between the heading and the strips.
     """
-    cells = ("".join(_cell(cell, strip) for cell in strip.cells) for strip in strips)
-    rows = "".join(f"<div style='{ROW}'>{each}</div>" for each in cells)
-    style = "white-space:pre-line"
-    title = f"<p class='heading' style='{style}'>{escape(visible(heading))}</p>" if heading else ""
+    rows = "".join(_row(strip) for strip in strips)
+    title = f"<p class='heading' style='white-space:pre-line'>{escape(visible(heading))}</p>" if heading else ""
     return f"<div class='precedents'>{title}{listed}{rows}</div>"
 
 
@@ -47,7 +46,16 @@ def document(fragment: str, title: str) -> str:
     )
 
 
-def listing(rows: Sequence[Sequence[str]], more: str = "") -> str:
+def said(sentences: Iterable[str]) -> str:
+    """Sentences, one below the other.
+
+    >>> said(["a < b"])
+    "<p style='margin:.3em 0'>a &lt; b</p>"
+    """
+    return "".join(f"<p style='margin:.3em 0'>{escape(visible(each))}</p>" for each in sentences)
+
+
+def listing(rows: Sequence[Sequence[str]]) -> str:
     """Rows of texts as a table, which is moved sideways where it is too wide; empty columns are left out.
 
     >>> listing([["#3", "", "dog"]]).count("<td")
@@ -56,15 +64,21 @@ def listing(rows: Sequence[Sequence[str]], more: str = "") -> str:
     kept = [any(column) for column in zip(*rows, strict=True)]
     lines = "".join(f"<tr>{_line([t for t, k in zip(row, kept, strict=True) if k])}</tr>" for row in rows)
     table = f"<table style='border-collapse:collapse;text-align:left;white-space:nowrap'>{lines}</table>"
-    after = f"<p style='margin:.3em 0 12px'>{escape(visible(more))}</p>" if more else ""
     box = "overflow-x:auto;margin:0 0 12px"
-    return f"<div style='{box}' role='region' aria-label='what was found' tabindex='0'>{table}</div>{after}"
+    return f"<div style='{box}' role='region' aria-label='what was found' tabindex='0'>{table}</div>"
 
 
 def _line(texts: Sequence[str]) -> str:
     style = "style='text-align:left;font-weight:normal;padding:.1em 1em .1em 0'"
     first, *rest = (escape(visible(text)) for text in texts)
     return f"<th scope='row' {style}>{first}</th>" + "".join(f"<td {style}>{text}</td>" for text in rest)
+
+
+def _row(strip: Strip) -> str:
+    """A case and its precedents in the columns of a grid, which wraps on a narrow screen."""
+    words = any(isinstance(cell.shown, (str, Mapping)) for cell in strip.cells)
+    cells = "".join(_cell(cell, strip) for cell in strip.cells)
+    return f"<div style='{ROW.format(WORDS if words else PICTURES)}'>{cells}</div>"
 
 
 def _cell(cell: Cell, strip: Strip) -> str:
@@ -82,11 +96,11 @@ def _cell(cell: Cell, strip: Strip) -> str:
             f"<img alt='{escape(visible(cell.title))}' width='96' "
             f"style='image-rendering:pixelated;height:auto' src='{as_png(cell.shown)}'>"
         )
-    wide = "width:96px" if not isinstance(cell.shown, (str, Mapping)) else "flex:1 1 14em;max-width:24em"
-    style = f"border:2px solid {colour};padding:6px;margin:0;{wide};box-sizing:content-box;min-width:0"
-    said = f"{escape(visible(cell.title))}{mark}"
+    style = f"border:2px solid {colour};padding:6px;margin:0;min-width:0"
+    caption = f"{escape(visible(cell.title))}{mark}"
     return (
-        f"<figure style='{style}'>{body}<figcaption style='white-space:pre-line'>{said}</figcaption></figure>"
+        f"<figure style='{style}'>{body}"
+        f"<figcaption style='white-space:pre-line'>{caption}</figcaption></figure>"
     )
 
 

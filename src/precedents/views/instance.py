@@ -175,6 +175,20 @@ def written(value: Any, digits: str = ".3g") -> str:
     return str(moment) if isinstance(value, np.generic) and moment is not None else str(value)
 
 
+def is_date(value: Any) -> bool:
+    """Whether it is a day or a moment, and no span of time."""
+    return isinstance(_moment(value), date)
+
+
+def on_day(count: float) -> str:
+    """The date that is so many days after 1970 began.
+
+    >>> on_day(19723.6)
+    '2024-01-01'
+    """
+    return str((START + count * DAY).date())
+
+
 def days(value: Any) -> float | None:
     """The days of a date since 1970, or of a span of time; none of anything else."""
     moment = _moment(value)

@@ -7,12 +7,13 @@ lists together; words by the difference of the shares of texts that have them.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from precedents.views.comparison import WORD, measure
-from precedents.views.instance import Shown, written
+from precedents.views.instance import Shown, is_date, on_day, written
 
 MOST = 3  # columns or words that are named
 ENOUGH = 0.5  # standard deviations, or the difference of two shares, from which on something stands out
@@ -33,6 +34,7 @@ class Trait:
     other: float
     apart: float  # the difference, in standard deviations; of words, of the shares
     case: float | None = None  # the case's own value
+    date: bool = False  # whether the means are of dates, as days since 1970
 
     @property
     def nearer(self) -> str | None:
@@ -149,7 +151,8 @@ def _columns(one: Sequence[Any], other: Sequence[Any], case: Any) -> list[Trait]
         size = (
             apart / spread if spread > SMALLEST else (0.0 if abs(apart) <= SMALLEST else np.sign(apart) * 99.0)
         )
-        found.append(Trait(str(name), float(a.mean()), float(b.mean()), float(size), own))
+        dates = all(is_date(row[name]) for row in one)
+        found.append(Trait(str(name), float(a.mean()), float(b.mean()), float(size), own, dates))
     return _largest(found)
 
 
@@ -186,8 +189,8 @@ def _largest(traits: Sequence[Trait]) -> list[Trait]:
 
 def _pair(trait: Trait, one: str, other: str, kind: str) -> str:
     shares = kind == "text" or " = " in trait.name
-    said = [f"{each:.0%}" if shares else written(each, NUMBER) for each in (trait.one, trait.other)]
-    return f"{said[0]} in {one}, {said[1]} in {other}"
+    told = on_day if trait.date else "{:.0%}".format if shares else partial(written, digits=NUMBER)
+    return f"{told(trait.one)} in {one}, {told(trait.other)} in {other}"
 
 
 def _listed(names: Sequence[str]) -> str:

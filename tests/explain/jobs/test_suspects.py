@@ -1,4 +1,5 @@
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import precedents as pr
-from benchmarks.suspects import average_precision, precision
+from benchmarks.suspects import average_precision, in_order, precision, tables
 from tests.explain.jobs.conftest import fitted
 
 
@@ -37,9 +38,10 @@ def test_the_doubt_is_what_the_page_says(digits) -> None:
     cosines = cosines @ cosines.T
     cosines.fill_diagonal_(-2)
     near = y[cosines.argsort(dim=1, descending=True, stable=True)[:, :25]]
-    q = (near == y[:, None]).double().mean(dim=1)
-    p = digits.model(x).double().softmax(dim=1).gather(1, y[:, None])[:, 0]
-    doubt = 2 - p - q + 0.15 * (-p.log()).clamp(max=10)
+    votes = torch.nn.functional.one_hot(near, 10).sum(dim=1)
+    own = votes.gather(1, y[:, None])[:, 0]
+    loss = torch.nn.functional.cross_entropy(digits.model(x).double(), y, reduction="none")
+    doubt = loss.clamp(max=10) + ((votes.amax(dim=1) + 4) / (own + 4)).log()
     same = (found.doubt - doubt).abs() < 1e-4
     assert same.double().mean() > 0.99  # where two neighbours are as near, either may be the last
 
@@ -78,9 +80,9 @@ def test_cases_without_labels_are_refused(digits) -> None:
         digits.explainer().suspects(5, digits.test[0])
 
 
-def noisy(labels: np.ndarray, share: float, uniform: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def noisy(labels: np.ndarray, share: float, uniform: bool, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Labels of which a share is wrong, and which are."""
-    draw, right, classes = np.random.default_rng(0), labels, labels.max() + 1
+    draw, right, classes = np.random.default_rng(seed), labels, labels.max() + 1
     places = draw.choice(len(right), round(share * len(right)), replace=False)
     made = right.copy()
     made[places] = (made[places] + (draw.integers(1, classes, len(places)) if uniform else 1)) % classes
@@ -97,37 +99,38 @@ def questions() -> tuple[list[str], np.ndarray]:
     return texts, labels
 
 
-def worlds(share: float, uniform: bool, long: bool):
-    """Small versions of the benchmark's data sets: a model, its training set, and which labels are wrong."""
+def worlds(share: float, uniform: bool, long: bool, seed: int):
+    """Small versions of the benchmark: by name a model, its training set, and which labels are wrong."""
     from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
-    labels, wrong = noisy(y[:500], share, uniform)
+    labels, wrong = noisy(y[:500], share, uniform, seed)
     pixels = torch.tensor(x[:500] / 16).float()
-    yield fitted(pixels, labels, 600 if long else 60), (pixels, labels), wrong
+    yield "digits", fitted(pixels, labels, 600 if long else 60), (pixels, labels), wrong
     strength = 1e4 if long else 1.0
-    for load in (load_wine, load_breast_cancer):
+    for name, load in (("wine", load_wine), ("breast cancer", load_breast_cancer)):
         x, y = load(return_X_y=True)
-        labels, wrong = noisy(y, share, uniform)
+        labels, wrong = noisy(y, share, uniform, seed)
         table = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=5000))
-        yield table.fit(x, labels), (x, labels), wrong
+        yield name, table.fit(x, labels), (x, labels), wrong
     texts, y = questions()
-    labels, wrong = noisy(y, share, uniform)
+    labels, wrong = noisy(y, share, uniform, seed)
     text = make_pipeline(TfidfVectorizer(), LogisticRegression(C=strength, max_iter=5000))
-    yield text.fit(texts, labels), (texts, labels), wrong
+    yield "texts", text.fit(texts, labels), (texts, labels), wrong
 
 
+@pytest.mark.parametrize("quality", [average_precision, precision])
 @pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
-@pytest.mark.parametrize("uniform", [True, False], ids=["uniform", "by class"])
-def test_the_default_is_not_below_the_plain_loss(uniform, long) -> None:
-    gains = []
-    for share in (0.05, 0.2):
-        for model, train, wrong in worlds(share, uniform, long):
+def test_the_default_is_not_below_the_plain_loss(long, quality) -> None:
+    above: dict[str, list[float]] = {}
+    for share, uniform, seed in product((0.05, 0.2), (True, False), range(3)):
+        for name, model, train, wrong in worlds(share, uniform, long, seed):
             found = pr.Explainer(model, train).suspects(1).evidence
-            qualities = (average_precision, precision)
-            gains += [quality(found.doubt, wrong) - quality(found.loss, wrong) for quality in qualities]
-    assert min(gains) >= -0.02  # a label or two
-    assert np.mean(gains) >= (0.05 if long else 0)
+            gain = quality(found.doubt, wrong) - quality(found.loss, wrong)
+            assert gain * wrong.sum() > -1.1  # never worse by more than a single label
+            above.setdefault(name, []).append(gain)
+    assert min(map(np.mean, above.values())) >= 0
+    assert np.mean(list(above.values())) >= (0.15 if long else 0.02)
 
 
 RECORDS = [json.loads(line) for line in Path("benchmarks/results/suspects.jsonl").read_text().splitlines()]
@@ -140,10 +143,8 @@ def gains(name: str, quality: int, records=RECORDS) -> list[float]:
 
 
 @pytest.mark.parametrize("quality", [PRECISION, AVERAGE])
-def test_of_all_models_that_were_measured_none_is_far_below_the_loss(quality) -> None:
-    assert len(RECORDS) == 84
-    assert min(gains("suspects", quality)) >= -0.015
-    assert sum(gain < 0 for gain in gains("suspects", quality)) <= 2
+def test_in_no_row_of_the_page_is_the_default_below_the_loss(quality) -> None:
+    assert min(gains("suspects", quality)) >= -0.02
     for columns in (("world", "fit"), ("share", "kind")):
         groups = {tuple(record[column] for column in columns) for record in RECORDS}
         for group in groups:
@@ -151,11 +152,11 @@ def test_of_all_models_that_were_measured_none_is_far_below_the_loss(quality) ->
             assert np.mean(gains("suspects", quality, own)) >= 0
 
 
-def test_the_page_says_what_the_neighbours_alone_are_worth() -> None:
-    page = Path("docs/jobs/suspects.md").read_text()
-    for name in ("neighbours", "suspects"):
-        mean = np.mean([record["found"][name][PRECISION] for record in RECORDS])
-        assert f"{mean:.3f}" in page
-    below = gains("neighbours", AVERAGE)
-    assert f"in {sum(gain < -0.015 for gain in below)} of 84" in " ".join(page.split())
-    assert f"at worst by {-min(below):.3f}" in page
+@pytest.mark.parametrize("quality", [PRECISION, AVERAGE])
+def test_of_what_was_measured_the_default_is_the_best(quality) -> None:
+    means = {name: np.mean(gains(name, quality)) for name in RECORDS[0]["found"]}
+    assert max(means, key=means.get) == "suspects"
+
+
+def test_the_page_has_what_was_measured() -> None:
+    assert "\n".join(tables(in_order(RECORDS))) in Path("docs/jobs/suspects.md").read_text()

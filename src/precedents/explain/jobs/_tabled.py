@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped, told
 from precedents.views.drawing import new_figure
-from precedents.views.fragments import listing, page
+from precedents.views.fragments import listing, page, said
 from precedents.views.gallery import Strip, figure
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Tabled(ABC):
     @abstractmethod
     def strips(self) -> list[Strip]:
         """What is drawn."""
+
+    legend = ""  # how a page of it is read
 
     @property
     def notes(self) -> Sequence[str]:
@@ -103,20 +105,18 @@ class Tabled(ABC):
 
         It has what is printed, and the instances in question; for light and dark, for screens and phones.
         """
-        return as_page(self._fragment([]), told(self.heading), file)
+        return as_page(self._fragment([self.legend] if self.legend else []), told(self.heading), file)
 
     def _repr_html_(self) -> str:
         """What notebooks show: the same as a fragment."""
         return self._fragment([self.heading])
 
     def _fragment(self, heading: Sequence[str]) -> str:
-        rows = self.printed()
-        more = (
-            f"... and {len(rows) - SHOWN} more: all are in to_frame() and to_csv()" if len(rows) > SHOWN else ""
-        )
-        listed = listing(rows[:SHOWN], more) if rows else ""
-        said = "\n".join(map(told, [*heading, *self.notes, *self._left_out]))
-        return page(self.strips(), said, listed)
+        rows, notes = self.printed(), [*self.notes, *self._left_out]
+        if len(rows) > SHOWN:
+            notes = [f"... and {len(rows) - SHOWN} more: all are in to_frame() and to_csv()", *notes]
+        listed = (listing(rows[:SHOWN]) if rows else "") + said(map(told, notes))
+        return page(self.strips(), "\n".join(map(told, heading)), listed)
 
     @property
     def _left_out(self) -> list[str]:

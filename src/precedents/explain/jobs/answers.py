@@ -37,6 +37,11 @@ class Answers(Tabled):
 
     columns = ("index", "id", "label", "case", "case_id", "prediction", "rank", "score", "agrees")
 
+    legend = (
+        "Each training instance stands first, and then the cases that it is a precedent of. ✗: the case is "
+        "predicted as another class than its label."
+    )
+
     @property
     def k(self) -> int:
         """How many precedents of a case count."""

@@ -88,6 +88,10 @@ class ExplainerComparison(Tabled):
         "other_first_id",
     )
 
+    legend = (
+        "The cases that changed most stand first: with their precedents by the one, and below by the other."
+    )
+
     @property
     def k(self) -> int:
         """How many precedents of a case are compared."""

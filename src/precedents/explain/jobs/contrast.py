@@ -48,6 +48,11 @@ class Contrast(Tabled):
 
     columns = ("side", "rank", "index", "id", "score", "other_score")
 
+    legend = (
+        "The case is taken for each of the two classes in turn, beside the training instances that count most "
+        "for it then. The first number of each is its relevance for its own class, the second for the other."
+    )
+
     @property
     def heading(self) -> str:
         """The question, and what the model says."""

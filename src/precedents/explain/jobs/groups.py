@@ -71,6 +71,11 @@ class Groups(Tabled):
 
     columns = ("group", "cases", "rank", "index", "id", "label", "count", "share")
 
+    legend = (
+        "A case of each group stands first, and then the training instances that are most often among its "
+        "first precedents. What these share and others of their class do not may be a shortcut."
+    )
+
     def __len__(self) -> int:
         return len(self.groups)
 

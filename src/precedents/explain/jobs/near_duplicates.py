@@ -75,6 +75,11 @@ class NearDuplicates(Tabled):
         "conflict",
     )
 
+    legend = (
+        "Cases that are in the training set, too, make the accuracy look better than it is; pairs whose labels "
+        "differ (✗) cannot both be right."
+    )
+
     def __len__(self) -> int:
         return len(self.pairs)
 

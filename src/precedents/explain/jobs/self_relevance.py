@@ -47,6 +47,11 @@ class SelfRelevance(Tabled):
     instead: str  # and which one to ask then
     portrayal: Portrayal = field(repr=False)
 
+    legend = (
+        "What the model needs by itself to believe its label: at the top are wrong labels, and rare or hard "
+        "instances."
+    )
+
     @cached_property
     def order(self) -> list[int]:
         """The training instances, the largest first; ties to the smaller index, and NaN last."""

@@ -1,14 +1,15 @@
 """Suspects: training labels that may be wrong, most suspicious first, each with the reasons against it.
 
-The doubt in a label is what the model and the label's neighbourhood do not say for it:
+The doubt in a label is what the model says against it, and what its neighbourhood does:
 
-    doubt = (1 - p(label)) + (1 - q(label)) + 0.15 min(loss, 10)
+    doubt = min(loss, 10) + log((most votes + 4) / (votes for the label + 4))
 
-p is the model's own probability, and q the share of the 25 nearest training instances that have the label: by
-the cosine of all hidden layers (of a sketch of 512 numbers, where they have more), or of the inputs where a
-model has no hidden layer. A model that has learnt its training set by heart gives every label a p of one, and
-its last layer repeats the labels: what is left are the neighbours by its earlier layers. How this ranking
-was chosen, and how it compares with the loss alone, is measured: benchmarks/suspects.py.
+The 25 nearest training instances vote, each for its own label: by the cosine of all hidden layers (of a
+sketch of 512 numbers, where they have more), or of the inputs where a model has no hidden layer. Both terms are
+logarithms of likelihoods, so that they are added as the words of independent witnesses are. Where neighbours
+disagree among themselves, no label has many more votes than another, and the loss decides; where the model
+has learnt its training set by heart, every loss is small, and the neighbours do. How this was chosen, and how
+it compares with the loss alone, is measured: benchmarks/suspects.py.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ from precedents.views.gallery import Strip
 
 NEIGHBOURS = 25  # training instances that have a say in a label
 CAPPED = 10.0  # of losses: beyond it, one is as bad as another
-WEIGHT = 0.15  # of the loss beside the two probabilities
+UNCAST = 4  # votes that each label has before any neighbour votes: few votes say little
 PIECE = 4096  # losses that are made at once
 CAPTION = 22  # letters of a line below a picture
 BESIDE = 5  # neighbours that are drawn beside a suspect
@@ -55,8 +56,9 @@ class Evidence:
     @cached_property
     def doubt(self) -> Tensor:
         """How much speaks against each label [n]."""
-        both = (self.chances + self.shares).gather(1, self.labels[:, None])[:, 0]
-        return 2 - both + WEIGHT * self.loss.nan_to_num(nan=CAPPED).clamp(max=CAPPED)
+        votes = self.shares * self.neighbours.indices.shape[1] + UNCAST
+        own = votes.gather(1, self.labels[:, None])[:, 0]
+        return self.loss.nan_to_num(nan=CAPPED).clamp(max=CAPPED) + (votes.amax(dim=1) / own).log()
 
     @cached_property
     def better(self) -> Tensor:
@@ -95,6 +97,11 @@ class Suspects(Tabled):
         "neighbours_with_another_label",
         "self_relevance",
         "accused_by",
+    )
+
+    legend = (
+        "Look at them from the top, and stop where you have found nothing wrong for a while. Each stands "
+        "before its nearest training instances. ✗: that one has another label."
     )
 
     @property

@@ -1,5 +1,6 @@
 """MNIST (LeCun, Cortes and Burges): 60,000 digits to train on, 10,000 to test on, of 28 x 28 pixels."""
 
+from collections.abc import Sequence
 from math import prod
 from struct import unpack
 
@@ -26,13 +27,18 @@ MOST = 60_000  # images in a file
 
 def mnist(folder: Folder = None) -> Dataset:
     """As the paper: the last twelfth is the development set; a tenth of the others is trained on."""
-    train_images, train_labels, test_images, test_labels = files("mnist", FILES, folder)
+    return from_idx("mnist", CLASSES, files("mnist", FILES, folder))
+
+
+def from_idx(name: str, classes: tuple[str, ...], four: Sequence[File]) -> Dataset:
+    """A data set of four files: images and labels to train on, images and labels to test on."""
+    train_images, train_labels, test_images, test_labels = four
     every, test = read(train_images, train_labels), read(test_images, test_labels)
     places = torch.arange(len(every))
     dev = len(every) // 12
     train = subset(every, places[:-dev])
     return Dataset(
-        "mnist", "image", CLASSES, train, keep=len(train) // 10, dev=subset(every, places[-dev:]), test=test
+        name, "image", classes, train, keep=len(train) // 10, dev=subset(every, places[-dev:]), test=test
     )
 
 
