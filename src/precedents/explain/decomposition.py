@@ -63,7 +63,8 @@ def decomposed_seconds(model: Classifier, train: Examples, m: int) -> float:
     """About how long that takes for m cases and UNASKED precedents of each, from trials on a few instances."""
     if not any(_trained(model)):
         return 0.0
-    counts, block = m + min(len(train), UNASKED * m), min(len(train), model.at_once)
+    counts, room = m + min(len(train), UNASKED * m), model.budget.bytes // max(1, 4 * decomposed_bytes(model))
+    block = max(1, min(len(train), model.at_once, room))
     found = trials(lambda size: _units(model, train.take(range(size))), block, lambda _: ALLOWED)
     seconds = counts * rate(found, block)
     if isinstance(model.sample, SparseRows):
