@@ -18,9 +18,10 @@ import precedents as pr
 
 STAMPED, SHARE = 7, 0.3  # the digit that has the patch, and how many of its training images do
 PATCH = 3  # pixels of a side
+SEED = 0  # of the order of the images, and of the training
 images, digits = load_digits(return_X_y=True)
 x, y = torch.tensor(images / 16).float().reshape(-1, 1, 8, 8), torch.tensor(digits)
-order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+order = torch.randperm(len(x), generator=torch.Generator().manual_seed(SEED))
 x, y = x[order], y[order]
 
 
@@ -39,7 +40,7 @@ train_x[carries] = stamped(train_x[carries])
 print(f"{carries.double().mean():.0%} of the training images carry the patch, all of them {STAMPED}s")
 
 # %% A small convolutional network
-torch.manual_seed(0)
+torch.manual_seed(SEED)
 model = nn.Sequential(
     nn.Conv2d(1, 16, 3, padding=1),
     nn.ReLU(),

@@ -100,6 +100,17 @@ def test_most_mislabelled_digits_are_found() -> None:
     assert "the 60 least likely labels hold 88% of them" in said
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_shortcut_shows_whatever_the_seed(seed) -> None:
+    (file,) = (file for file in EXAMPLES if file.stem == "shortcut")
+    source = file.read_text(encoding="utf-8").replace("SEED = 0", f"SEED = {seed}")
+    made: dict[str, Any] = {"__name__": "shortcut"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(source, str(file), "exec"), made)
+    assert len(made["turned"]) >= 20
+    assert made["share"]["cos_grad"] >= 0.8
+
+
 def test_a_shortcut_is_what_the_precedents_of_turned_cases_share() -> None:
     made, said = ran("shortcut")
     assert made["share"]["cos_grad"] >= 0.8

@@ -155,6 +155,10 @@ def test_fail_under_says_when_the_cases_are_too_few_to_tell(folder, precedents, 
     begins = "precedents: The success rate of gc is 1.000, but over 20 cases its 95% interval begins at 0.832:"
     assert any(line.startswith(begins) for line in done.err.splitlines()) == told
     assert [line.startswith(begins) for line in quiet.err.splitlines()] == [True] * told
+    written = precedents(*command.split(), "--json", "--quiet", "--report", f"{cases}.html")
+    assert (written.code, written.err) == (0, quiet.err)
+    assert json.loads(written.out)["scope"]["cases"] == cases
+    assert (folder / f"{cases}.html").stat().st_size
 
 
 def test_audit_judges_by_the_rule_that_is_named(folder, precedents) -> None:

@@ -1,6 +1,7 @@
 """Models of so many parameters that no gradient is held whole while the rules are tried."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -88,3 +89,11 @@ def test_too_small_a_budget_is_refused_in_one_line() -> None:
     train = tokens(20), torch.arange(20) % 3
     with pytest.raises(pr.BudgetError, match=r"^Per-example gradients of .* parameters needs .* the budget is"):
         pr.Explainer(stirred(Encoder()), train, memory="17 MB")
+
+
+def test_blocks_are_small_where_most_of_a_long_vector_is_formed() -> None:
+    train = tokens(20), torch.arange(20) % 3
+    vectors = pr.Explainer(stirred(Encoder()), train, memory="12 GB").relevance.vectors
+    long = replace(vectors, width=8_000_000, itemsize=4)
+    assert replace(long, row_bytes=31_000_000).at_once == 32
+    assert replace(long, row_bytes=15_000_000).at_once == 128

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
@@ -706,3 +707,67 @@ def test_errors_come_back_from_other_processes_as_they_were(error) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
+
+
+# Values that are hidden or missing.
+
+
+def hidden(values: np.ndarray) -> np.ma.MaskedArray:
+    masked = np.ma.masked_array(values, mask=np.zeros(values.shape, dtype=bool))
+    masked[(3,) * values.ndim] = np.ma.masked
+    return masked
+
+
+def nullable(missing: bool) -> pd.DataFrame:
+    frame = pd.DataFrame(X.numpy(), columns=list("abcd")).astype("Float32")
+    if missing:
+        frame.iloc[3, 2] = pd.NA
+    return frame
+
+
+def logistic(x: np.ndarray) -> LogisticRegression:
+    return LogisticRegression().fit(x, Y.numpy())
+
+
+MISSING = {
+    "inputs": (lambda: Explainer(linear(), (hidden(X.numpy()), Y)), "training set is a masked array"),
+    "labels": (lambda: Explainer(linear(), (X, hidden(Y.numpy()))), "label vector of the training set"),
+    "items": (lambda: Explainer(linear(), [(each, 1) for each in hidden(X.numpy())]), "item 3 is a masked"),
+    "a case": (
+        lambda: Explainer(linear(), (X, Y)).explain(hidden(X.numpy())[3]),
+        "passed as cases is a masked",
+    ),
+    "cases": (lambda: Explainer(linear(), (X, Y)).scores(hidden(X.numpy())), "passed as cases is a masked"),
+    "a test set": (lambda: Trial.of(linear(), (X, Y), (hidden(X.numpy()), Y)), "test set is a masked array"),
+    "rows": (lambda: Explainer(logistic(X.numpy()), (hidden(X.numpy()), Y.numpy())), "is a masked array"),
+    "a row": (
+        lambda: Explainer(logistic(X.numpy()), (X.numpy(), Y.numpy())).explain(hidden(X.numpy())[3]),
+        "passed as cases is a masked",
+    ),
+    "a nullable frame": (
+        lambda: Explainer(linear(), (nullable(True), Y)),
+        "NA.* in the column 'c', first at '3'",
+    ),
+    "a nullable case": (
+        lambda: Explainer(linear(), (X, Y)).explain(nullable(True).iloc[3]),
+        r"cases has no value",
+    ),
+    "nullable cases": (lambda: Explainer(linear(), (X, Y)).explain(nullable(True)), "cases has no value"),
+    "nan in a case": (lambda: Explainer(linear(), (X, Y)).explain(spoiled(3, float("nan"))), r"case\(s\).*#3"),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_hidden_and_missing_values_are_named(name) -> None:
+    ask, said = MISSING[name]
+    with pytest.raises(PrecedentsError, match=said) as caught:
+        ask()
+    one_line(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given", [lambda: np.ma.masked_array(X.numpy()), lambda: nullable(False)], ids=["masked", "nullable"]
+)
+def test_where_nothing_is_missing_the_numbers_are_the_same(given) -> None:
+    wanted = Explainer(linear(), (X, Y)).scores(X[:3])
+    assert torch.equal(Explainer(linear(), (given(), Y)).scores(given()[:3]), wanted)

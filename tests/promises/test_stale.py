@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hugging
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,12 +15,13 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, Subset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 import precedents as pr
-from precedents import Audit, Explainer, StaleError, Trial, audit
+from precedents import Audit, Examples, Explainer, StaleError, Trial, audit
 from precedents.classifier.behaviour import differences, sketched
-from precedents.data import watch
+from precedents.data import sources, watch
+from precedents.data.parts import together, without
 from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.runtime.code import code_mark
 from precedents.runtime.sealed import sealed
@@ -387,6 +389,91 @@ def test_tensors_below_a_data_set_are_watched(held, ask) -> None:
         (StaleError, pr.InputError), match=r"\b[23]\b.*(has changed since|differs at its second)"
     ):
         ask(explainer)
+
+
+class Own(Dataset):
+    """A data set of the user's own over tensors that may change."""
+
+    def __init__(self, x, y) -> None:
+        self.x, self.y = x, y
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, i: int):
+        return self.x[i], int(self.y[i])
+
+
+def pairs(items):
+    return torch.stack([x for x, _ in items]), torch.tensor([y for _, y in items])
+
+
+OWN = {
+    "a data set": lambda x, y: Own(x, y),
+    "a subset of it": lambda x, y: Subset(Own(x, y), range(len(x))),
+    "its loader": lambda x, y: DataLoader(Own(x, y), batch_size=7),
+    "its loader with a collate_fn": lambda x, y: DataLoader(Own(x, y), batch_size=7, collate_fn=pairs),
+    "tensors with a collate_fn": lambda x, y: DataLoader(TensorDataset(x, y), 7, collate_fn=pairs),
+}
+
+
+@pytest.mark.parametrize("row", [0, -1, slice(None)])
+@pytest.mark.parametrize("ask", [lambda e: e.explain(TEST[0]), lambda e: e.answers(3, TEST[0])])
+@pytest.mark.parametrize("held", OWN)
+def test_items_of_a_users_own_data_set_are_read_again(held, ask, row) -> None:
+    x, y = tensors()
+    explainer = Explainer(Net(), OWN[held](x, y))
+    ask(explainer)
+    ask(explainer)
+    x[row] += 1
+    with pytest.raises((StaleError, pr.InputError), match=r"has changed since|differs at its second"):
+        ask(explainer)
+
+
+@pytest.mark.parametrize("held", OWN)
+def test_nothing_is_saved_of_a_data_set_that_has_changed(held, tmp_path) -> None:
+    x, y = tensors()
+    explainer = Explainer(Net(), OWN[held](x, y))
+    explainer.explain(TEST[0])
+    x += 1
+    with pytest.raises((StaleError, pr.InputError), match=r"has changed since|differs at its second"):
+        explainer.save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize(
+    "part", [lambda x, y: together(x, y), lambda x, _: without(x, [4])], ids=["together", "without"]
+)
+@pytest.mark.parametrize("held", [lambda x, y: (x, y), OWN["a data set"]], ids=["tensors", "items"])
+def test_parts_of_sets_are_watched(part, held) -> None:
+    x, y = tensors()
+    train = part(Examples.of(held(x, y)), Examples.of(held(*tensors())))
+    explainer = Explainer(Net(), train)
+    explainer.explain(TEST[0])
+    x[0] += 1
+    with pytest.raises((StaleError, pr.InputError), match=r"has changed since|differs at its second"):
+        explainer.explain(TEST[0])
+
+
+@pytest.mark.parametrize("row", [0, 23])
+def test_texts_that_change_in_their_list_are_named(row) -> None:
+    rows = hugging.texts(24, seed=1)
+    explainer = Explainer((hugging.trained("bert", steps=3), hugging.tokenizer()), rows)
+    explainer.explain(rows[5]["text"])
+    rows[row]["text"] = rows[(row + 1) % 24]["text"] + " " + rows[(row + 2) % 24]["text"]
+    with pytest.raises(pr.InputError, match=f"Instance {row} differs at its second reading"):
+        explainer.explain(rows[5]["text"])
+
+
+def test_a_slow_data_set_is_not_read_through(monkeypatch) -> None:
+    x, y = tensors()
+    held, asked = Own(x, y), []
+    explainer = Explainer(Net(), held)
+    monkeypatch.setattr(sources, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(Own, "__getitem__", lambda self, i: (asked.append(i), self.x[i], int(self.y[i]))[1:])
+    explainer.subject.train.unchanged()
+    assert asked[:2] == [0, len(y) - 1]
+    assert len(asked) == 3
 
 
 def test_rows_outside_of_a_subset_may_change() -> None:

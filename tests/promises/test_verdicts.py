@@ -379,6 +379,25 @@ def test_nothing_is_recommended_for_having_less_evidence(first, second, best) ->
     assert recommended(first=first, second=second).metric == best
 
 
+two_metrics = st.tuples(*[st.tuples(cases_of_rates, cases_of_correlations)] * 2)
+
+
+@given(two_metrics, repeats)
+@settings(max_examples=60)
+@example((([1.0], [0.0]), ([0.8], [0.3])), [1, 60])
+def test_a_recommendation_over_fewer_cases_is_never_better(metrics, numbers) -> None:
+    few, many = (
+        recommended(
+            **{
+                name: {"a": of_rate(rates * number), "b": near_zero(values * number)}
+                for name, (rates, values) in zip(("first", "second"), metrics, strict=True)
+            }
+        )
+        for number in numbers
+    )
+    assert ORDER[few.verdict] <= ORDER[many.verdict]
+
+
 def test_the_recommendation_says_how_many_cases_would_decide() -> None:
     found = recommended(only={"a": FEW, "b": ALL})
     assert found.verdict == "undecided"

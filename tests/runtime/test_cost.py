@@ -1,7 +1,7 @@
 import pytest
 
 from precedents import PRECONDITIONERS, Explainer, Metric
-from precedents.runtime.cost import Cost, Estimate
+from precedents.runtime.cost import Cost, Estimate, parted, rate, trials
 
 
 @pytest.mark.parametrize("name", PRECONDITIONERS.names())
@@ -31,3 +31,26 @@ def test_curvature_costs_more_than_none(model, train) -> None:
 def test_an_estimate_reads_as_a_sentence() -> None:
     assert str(Estimate(90.0, 3 * 2**30)) == "about 1 min 30 s, 3 GiB of memory, 0 B on disk"
     assert str(Estimate(1.5, 2**20)) == "about 1.5 s, 1 MiB of memory, 0 B on disk"
+
+
+@pytest.mark.parametrize(("most", "told"), [(1, [1]), (3, [1, 3]), (100, [1, 4, 16, 64, 100])])
+def test_trials_grow_to_the_most(most, told) -> None:
+    asked = []
+    assert [size for size, _ in trials(asked.append, most, lambda _: 60.0)] == told
+    assert asked == [1, *told]  # what comes first is not told
+
+
+def test_trials_end_when_the_clock_allows_no_more() -> None:
+    assert [size for size, _ in trials(lambda _: None, 100, lambda _: 0.0)] == [1]
+
+
+def test_what_is_spent_once_is_shared_by_a_block() -> None:
+    found = [(1, 1.01), (4, 1.04), (100, 2.0)]  # one second, and a hundredth for each
+    assert parted(found) == pytest.approx((1.0, 0.01))
+    assert rate(found, 1000) == pytest.approx(0.011)
+
+
+def test_a_slow_first_trial_makes_nothing_free() -> None:
+    once, each = parted([(1, 9.0), (4, 0.4)])
+    assert each == pytest.approx(0.05)
+    assert once == pytest.approx(0.2)

@@ -309,3 +309,8 @@ def wrong_shape(shape: tuple[int, ...], width: int) -> InputError:
         f"The cases have the shape {shape}, but the training instances have {width} columns. "
         f"Pass one case ({width},) or a batch (m, {width})."
     )
+
+
+def own(x: Any) -> Any:
+    """A copy of a frame of pandas, which its owner may change; anything else as it is."""
+    return x.copy() if is_frame(x) and hasattr(x, "copy") else x

@@ -14,6 +14,7 @@ from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fiel
 from precedents.data.examples import Examples, fingerprint
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
+from precedents.data.sources import read_again
 from precedents.errors import InputError
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type, none_there
@@ -146,6 +147,10 @@ class Encoded:
                     "index, so the data must be the same each time: switch off random transforms."
                 )
         return self.encoder.padded(fields)
+
+    def unchanged(self) -> None:
+        """Refuses rows that are no longer what they were, of a few that are read again."""
+        read_again(self, len(self.marks))
 
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:  # noqa: ARG002
         """None: those of the first reading are not of what is read, which is padded."""

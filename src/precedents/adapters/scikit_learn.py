@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from precedents.adapters._adapter import Adapter
-from precedents.adapters._containers import Container, Entries, Frame, Matrix, is_frame, is_sparse, rows_of
+from precedents.adapters._containers import Container, Entries, Frame, Matrix, is_frame, is_sparse, own, rows_of
 from precedents.adapters._ensembles import Whereabouts
 from precedents.adapters._misplaced import misplaced, undated, unfilled
 from precedents.adapters._opened import by_columns, opened, step_names, unwrapped
@@ -38,6 +38,7 @@ from precedents.adapters._unknown import unknown
 from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
+from precedents.data.labels import refuse_masked
 from precedents.data.watch import Watch, shared
 from precedents.errors import InputError
 from precedents.runtime.budget import FLOAT64
@@ -134,7 +135,8 @@ class ScikitLearn(Adapter):
             raise InputError(
                 f"The {what} is a {type(data).__name__}. Pass a pair (X, y): rows and their labels."
             )
-        rows, labels = self._rows(_own(data[0]), what), self.numbered(data[1], what)
+        refuse_masked(tuple(data), f"The {what}")
+        rows, labels = self._rows(own(data[0]), what), self.numbered(data[1], what)
         if len(labels) != len(rows):
             raise InputError(
                 f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row."
@@ -148,6 +150,7 @@ class ScikitLearn(Adapter):
 
     def cases(self, x: Any, train: Examples) -> tuple[Tensor, bool]:
         """One row, text or dict, or several of them."""
+        refuse_masked(x, "What was passed as cases")
         rows, single = self._cases(x, train)
         sparse = isinstance(train.first, SparseRows)
         return self._transformed(rows, "cases", sparse).read(range(len(rows))), single
@@ -323,11 +326,6 @@ def _watched(x: Any) -> Tensor | None:
     if is_frame(x):  # of which there is a copy
         return None
     return SparseRows(x) if is_sparse(x) and x.format == "csr" and x.dtype.kind in "iuf" else shared(x)
-
-
-def _own(x: Any) -> Any:
-    """A copy of a frame of pandas, which its owner may change; anything else as it is."""
-    return x.copy() if is_frame(x) and hasattr(x, "copy") else x
 
 
 def _array(matrix: Any) -> "np.ndarray[Any, Any]":

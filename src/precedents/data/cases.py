@@ -7,7 +7,7 @@ from torch import Tensor
 
 from precedents.data.collated_cases import collated_cases
 from precedents.data.inputs import Collated, Inputs, leaves, mapped, shapes
-from precedents.data.labels import numbers
+from precedents.data.labels import numbers, without_nulls
 from precedents.errors import InputError
 from precedents.runtime.wording import none_there
 
@@ -19,7 +19,7 @@ def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
     if isinstance(like, dict) and isinstance(x, Mapping) and set(like) <= set(x):
         x = {key: x[key] for key in like}  # a label may be among the rest
     if hasattr(x, "iloc"):  # a frame of pandas, or a row of one
-        x = x.to_numpy()
+        x = without_nulls(x, "What was passed as cases")
     inputs = _typed(numbers(x, "What was passed as cases"), like)
     wanted, given = shapes(like), shapes(inputs)
     if given == wanted:

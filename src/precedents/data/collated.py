@@ -22,7 +22,7 @@ from torch.utils.data._utils.collate import default_collate, default_convert
 from precedents.data.collation import Collation, Member, item_mark
 from precedents.data.inputs import Collated
 from precedents.data.labels import checked_labels, separate
-from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source
+from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, read_again
 from precedents.data.streams import Streamed, guarded
 from precedents.errors import InputError
 from precedents.runtime.guards import random_state_kept
@@ -74,6 +74,10 @@ class FromItems(Source):
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
         """Of the first reading."""
         return self.readings.known(indices)
+
+    def unchanged(self) -> None:
+        """Refuses items that are no longer what they were, of a few that are read again."""
+        read_again(self, len(self.readings.seen))
 
     def members(self, indices: Sequence[int]) -> list[Member]:
         """The items, and what the collate_fn makes of each alone."""

@@ -23,7 +23,16 @@ from precedents.data.collated import collated_set, collates
 from precedents.data.datamodules import loader_of, unshuffled
 from precedents.data.ids import Id, checked_ids, index_ids, without_ids
 from precedents.data.inputs import Inputs, bare, mapped, shapes
-from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
+from precedents.data.labels import (
+    Names,
+    checked_labels,
+    class_names,
+    form_of,
+    in_order,
+    numbers,
+    separate_from,
+    without_nulls,
+)
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
 from precedents.data.streams import Streamed, from_iterable, guarded
 from precedents.data.watch import Watch, beneath, shared
@@ -167,10 +176,10 @@ class Examples:
         return (RaggedBatch if self.source.ragged else Batch)(inputs, labels, indices)
 
     def unchanged(self, whole: bool = False) -> None:
-        """Refuses a user's tensors that are no longer what they were at first; `whole` compares every row."""
+        """Refuses a user's data that are no longer what they were at first; `whole` compares all of tensors."""
         if self.watch is not None:
             self.watch.unchanged(whole)
-        elif isinstance(self.source, FromDataset):
+        else:
             self.source.unchanged()
 
     def seen(self, indices: Sequence[int]) -> list[Any]:
@@ -334,7 +343,7 @@ def _numeric(frame: Any, what: str) -> Any:
                 f"The column {str(name)!r} of the {what} holds {kind}, and a torch.nn.Module computes with "
                 "numbers. Make numbers of it, as the days of a date, or leave it out."
             )
-    return frame.to_numpy()
+    return without_nulls(frame, f"The {what}")
 
 
 def _has_frame(data: Any) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -93,6 +94,7 @@ def separate_from(form: ItemForm, dataset: Any, labels: Any) -> Any:
 
 def numbers(x: Any, what: str) -> Inputs:
     """A nest of tensors, or an error that says that `what` cannot become one."""
+    refuse_masked(x, what)
     try:
         found = tensors(x)
         reasons = filter(None, map(unusable, leaves(found)))
@@ -111,6 +113,40 @@ def numbers(x: Any, what: str) -> Inputs:
             f"{what} is {a_type(x)}, which is no tensor and cannot become one. "
             "Convert it to tensors first, for example by a transform of the dataset."
         ) from None
+
+
+def refuse_masked(x: Any, what: str) -> None:
+    """Refuses masked arrays of numpy whose values are hidden, which torch would compute with."""
+    if isinstance(x, (dict, tuple)):
+        for part in x.values() if isinstance(x, dict) else x:
+            refuse_masked(part, what)
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        hidden = np.argwhere(np.ma.getmaskarray(x))
+        raise InputError(
+            f"{what} is a masked array with {len(hidden)} hidden value(s), the first at {hidden[0].tolist()}, "
+            "and a model would compute with what is below. Fill them, as by x.filled(0), or leave these out."
+        )
+
+
+def without_nulls(frame: Any, what: str) -> Any:
+    """The values of a frame or a row of pandas, of whose nullable types none may be NA."""
+    columns = [(name, frame[name]) for name in frame.columns] if hasattr(frame, "columns") else [("", frame)]
+    for name, column in columns:
+        if _is_nullable(column) and column.isna().any():
+            place = column.index[column.isna().argmax()]
+            where = f"in the column {str(name)!r}, " if hasattr(frame, "columns") else ""
+            raise InputError(
+                f"{what} has no value (NA) {where}first at {str(place)!r}. Fill such values, as by fillna, or "
+                "drop the rows."
+            )
+    kinds = {name: column.dtype.numpy_dtype for name, column in columns if _is_nullable(column)}
+    if not kinds:
+        return frame.to_numpy()
+    return frame.astype(kinds if hasattr(frame, "columns") else kinds[""]).to_numpy()
+
+
+def _is_nullable(column: Any) -> bool:
+    return hasattr(getattr(column, "dtype", None), "numpy_dtype")
 
 
 def class_number(y: Any, where: str, names: Names | None = None) -> int:
@@ -137,6 +173,7 @@ def checked_labels(y: Any, count: int, what: str, names: Names | None = None) ->
     """
     if y is None:
         raise InputError(f"The {what} has no labels. Pass a pair (inputs, labels).")
+    refuse_masked(y, f"The label vector of the {what}")
     try:
         labels = torch.as_tensor(y.to_numpy() if hasattr(y, "to_numpy") else y).detach().cpu()
     except (TypeError, ValueError, RuntimeError, OverflowError):

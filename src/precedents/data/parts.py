@@ -35,6 +35,11 @@ class JoinedSource(Source):
         one, other = self.first.source.largest
         return one, other
 
+    def unchanged(self) -> None:
+        """Refuses data of either set that are no longer what they were."""
+        self.first.unchanged()
+        self.second.unchanged()
+
     def read(self, indices: Sequence[int]) -> Inputs:
         """Those of each set at once, put in order."""
         n = len(self.first)
@@ -75,6 +80,10 @@ class Portion(Source):
     def ragged(self) -> bool:
         """Whether instances differ in length."""
         return self.whole.source.ragged
+
+    def unchanged(self) -> None:
+        """Refuses data of the whole set that are no longer what they were."""
+        self.whole.unchanged()
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """At their places in the whole set."""

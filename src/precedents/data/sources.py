@@ -4,6 +4,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from random import Random
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +22,8 @@ from precedents.runtime.users_code import users
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
 LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
+QUICK_SECONDS = 0.01  # in which instances of a dataset are read again,
+DRAWN = Random(0)  # noqa: S311  from a drawn one on
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
@@ -47,6 +51,10 @@ class Source(Protocol):
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:  # noqa: ARG002
         """The marks of these inputs, if they were read before and are compared at every reading."""
         return None
+
+    def unchanged(self) -> None:
+        """Refuses inputs that are no longer what they were, as far as that is quick to tell."""
+        return
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +161,16 @@ class Readings:
         )
 
 
+def read_again(source: Source, n: int) -> None:
+    """Reads the first of n instances, the last and a drawn one, and more while that is quick."""
+    end = perf_counter() + QUICK_SECONDS
+    source.read([0, n - 1])
+    drawn, done, size = DRAWN.randrange(n), 0, 1
+    while done < n and (not done or perf_counter() < end):
+        source.read([(drawn + i) % n for i in range(done, min(done + size, n))])
+        done, size = done + size, 2 * size
+
+
 @dataclass(frozen=True, eq=False)
 class FromDataset(Source):
     """Inputs of a map-style dataset, read when needed."""
@@ -184,9 +202,11 @@ class FromDataset(Source):
         return joined(pieces), labels
 
     def unchanged(self) -> None:
-        """Refuses items of a list that are no longer what they were; of a long one, of evenly spaced ones."""
+        """Refuses items of a list that are no longer what they were, evenly spaced ones; a few of others."""
         if isinstance(self.dataset, (list, tuple)):
             self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
+        else:
+            read_again(self, len(self.readings.seen))
 
     def _item(self, i: int) -> Any:
         with users(f"item {i} of the {self.readings.what}"):

@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from precedents.data.inputs import Inputs, count, joined, mapped, shapes
 from precedents.data.labels import ItemForm, checked_labels, numbers
-from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, instances_of
+from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, instances_of, read_again
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard, random_state_kept
 from precedents.runtime.users_code import users
@@ -48,6 +48,11 @@ class Streamed(Source):
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
         """Of the first reading."""
         return self._readings.known(indices)
+
+    def unchanged(self) -> None:
+        """Refuses instances that are no longer what they were, of a few that can be read by their numbers."""
+        if self._pick is not None:
+            read_again(self, len(self._readings.seen))
 
     def first_pass(self) -> list[int]:
         """The labels of all instances, which are read for the first time."""

@@ -11,11 +11,14 @@ import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
-from precedents.data.examples import Batch
+from precedents.data.examples import Batch, Examples
 from precedents.runtime.budget import FLOAT64
+from precedents.runtime.cost import rate, speed, trials
 from precedents.runtime.sparse import SparseRows
 
 AT_ONCE = 2**20  # cosines that are held at once
+UNASKED = 5  # precedents of a case, if nobody says how many
+ALLOWED = 0.1  # seconds that trials may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,20 @@ def decomposed_bytes(model: Classifier) -> int:
         return 0
     head = model.module.get_submodule(str(model.head))
     return 2 * FLOAT64 * sum(dict(head.named_parameters())["weight"].shape)
+
+
+def decomposed_seconds(model: Classifier, train: Examples, m: int) -> float:
+    """About how long that takes for m cases and UNASKED precedents of each, from trials on a few instances."""
+    if not any(_trained(model)):
+        return 0.0
+    counts, block = m + min(len(train), UNASKED * m), min(len(train), model.at_once)
+    found = trials(lambda size: _units(model, train.take(range(size))), block, lambda _: ALLOWED)
+    seconds = counts * rate(found, block)
+    if isinstance(model.sample, SparseRows):
+        return seconds
+    head = model.module.get_submodule(str(model.head))
+    width = dict(head.named_parameters())["weight"].shape[1]
+    return seconds + 2 * m * (counts - m) * width / speed(torch.double)
 
 
 def _cosines(case: Tensor, train: Tensor, weight: bool, bias: bool) -> Tensor:

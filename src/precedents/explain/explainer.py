@@ -21,7 +21,7 @@ from precedents.data.examples import Batch, Examples
 from precedents.data.inputs import Inputs, mapped
 from precedents.errors import InputError
 from precedents.explain.cautions import Doubts, Findings, equal, marks, rounded
-from precedents.explain.decomposition import Decomposition, decomposed, decomposed_bytes
+from precedents.explain.decomposition import Decomposition, decomposed, decomposed_bytes, decomposed_seconds
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
 from precedents.explain.naming import Sharing
@@ -273,7 +273,10 @@ class Explainer(Jobs):
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         recall, m = Recall(self.relevance), whole_number(m, "m")
         found = self.relevance.estimate(m, recall.computed(m) if self.index else None)
-        return replace(found, disk=recall.disk)
+        more = (
+            decomposed_seconds(self.subject.classifier, self.subject.train, m) if self.name == GRAD_COS else 0
+        )
+        return replace(found, seconds=found.seconds + more, disk=recall.disk)
 
     @door
     def save(self, folder: str | Path) -> None:

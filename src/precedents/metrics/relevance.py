@@ -20,8 +20,9 @@ from precedents.metrics.similarities.cosine import cosine
 from precedents.metrics.vectors import ROWS, SQUARES, Features, Passing, Question, Vectors
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import COUNTED, FLOAT64, MOST
+from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
-from precedents.runtime.cost import Cost, Estimate, bandwidth, elapsed, speed, timed
+from precedents.runtime.cost import Cost, Estimate, bandwidth, elapsed, parted, rate, speed, trials
 from precedents.runtime.door import door
 from precedents.runtime.sparse import SparseRows
 
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 ROUGHLY = 16  # vectors and passes that a question holds, at most, for one case
 SPARSE_CASES = 64  # that a trial compares, where rows are sparse
-FEWEST = 4  # instances of a first trial,
-ALLOWED = 0.8  # seconds that all trials may take,
-SHARE = 0.04  # or the share of what is estimated,
-MOST_ALLOWED = 3.0  # and not more
+ALLOWED = 0.5  # seconds that trials of passes may take,
+ALLOWED_PAIRS = 0.2  # and those of pairs,
+SHARE = 0.03  # or the share of what is estimated,
+MOST_ALLOWED = 2.0  # and not more
 LOOKS = 16  # times that inputs are gone through: they are read, watched, compared and shown,
 SHOWN = 12  # and how many of them for a case, with its precedents
 FOUND = 200  # bytes of what is found of a precedent: its place, scores, label and marks
@@ -210,8 +211,10 @@ class Relevance:
         done = self.metric.preconditioner.cost(vectors, 0) if fitted else Cost()
         own = (0 if known else n) if computed is None else computed
         passes = m + own + max(0.0, cost.passes - done.passes) * n
-        single, pair = self._rates(passes)
-        seconds = passes * single + n * m * pair + (cost.flops - done.flops) / speed(torch.double)
+        single, pair = self._rates(m, passes)
+        seconds = passes * single + n * m * pair
+        if cost.flops > done.flops:
+            seconds += (cost.flops - done.flops) / speed(torch.double)
         seconds += LOOKS * self.workspace.classifier.input_bytes * (n + SHOWN * m) / bandwidth()
         kept = 0 if known else min(vectors.row_bytes * n, vectors.room)
         held = self.workspace.classifier.budget.held.bytes
@@ -225,34 +228,32 @@ class Relevance:
             slots += [each.slot for each in self.inverse.holdings(self.vectors)]
         return any(slot in self.workspace.cache for slot in slots)
 
-    def _rates(self, passes: float) -> tuple[float, float]:
+    def _rates(self, m: int, passes: float) -> tuple[float, float]:
         """Seconds for the vector of an instance and for a pair, from trials that take a small part of the work.
 
-        `passes` is how many instances will pass.
+        `passes` is how many instances will pass, m of them cases.
         """
         model, train, features = self.workspace.classifier, self.workspace.train, self.metric.features
-        size = min(FEWEST, self.vectors.at_once, len(train))
-        few = train.take(range(size))
-        spent, rows = timed(partial(_rows, features, model, few))  # what comes first is slower
-        best, trials = float("inf"), list[tuple[int, float]]()
-        while size:
-            del rows  # whose memory is free for the next ones
-            seconds, rows = timed(partial(_rows, features, model, few))
-            spent, best, last = spent + seconds, min(best, seconds / size), size
-            trials.append((size, seconds))
-            allowed = min(MOST_ALLOWED, max(ALLOWED, SHARE * passes * best))
-            most = min(self.vectors.at_once, len(train), MOST)
-            sizes = (each for each in (min(4 * size, most), min(2 * size, most)) if each > size)
-            size = next((each for each in sizes if spent + each * best <= allowed), 0)
-            few = train.take(range(size)) if size else few
-        single = _single(trials, self.vectors.at_once)
-        if self._weighs:
-            return single, _ranking()
-        sparse = isinstance(model.sample, SparseRows)  # whose pairs are dear, beside their passes
-        asked = rows.between(0, min(last, SPARSE_CASES)) if sparse else rows
-        asked.products(rows)
-        once, pair = _pairs(asked, rows)
-        return single + once, pair + _ranking()
+        made, block = list[Rows](), self.vectors.at_once
+        most = min(block, len(train), MOST)
+
+        def form(size: int) -> None:
+            made.clear()  # whose memory is free for the next ones
+            made.append(_rows(features, model, train.take(range(size))))
+
+        with BUFFERS.free:  # as when there is a question
+            single = rate(trials(form, most, lambda best: _allowed(ALLOWED, passes * best)), block)
+            if self._weighs:
+                return single, _ranking()
+            (rows,), b, n = made, len(made[0]), len(train)
+            sparse = isinstance(model.sample, SparseRows)  # whose pairs are dear, beside their passes
+            times = trials(
+                lambda size: rows.between(0, size).products(rows),
+                min(b, SPARSE_CASES) if sparse else b,
+                lambda best: _allowed(ALLOWED_PAIRS, m * n / b * best),
+            )
+            once, pair = parted(times)
+        return single + once / b, pair / b + _ranking()
 
     @property
     def disk(self) -> int:
@@ -267,25 +268,9 @@ def _rows(features: Features, model: Classifier, batch: Batch) -> Rows:
     return Rows.of(features(model, batch))
 
 
-def _single(trials: Sequence[tuple[int, float]], block: int) -> float:
-    """Seconds for an instance in a block of so many, from trials (instances, seconds) on few and on more.
-
-    What is spent once for a block is shared by all of it; at most half of the best trial's rate goes by that.
-    """
-    best = min(seconds / size for size, seconds in trials)
-    (few, short), (many, long) = trials[0], trials[-1]
-    if many == few:
-        return best
-    each = (long - short) / (many - few)
-    return min(best, max(best / 2, each + max(0.0, short - few * each) / block))
-
-
-def _pairs(asked: Rows, rows: Rows) -> tuple[float, float]:
-    """Seconds for a training instance with any cases, and for each of them, from trials on few and on more."""
-    a, b, few = len(asked), len(rows), max(1, len(asked) // 4)
-    short, long = (timed(partial(some.products, rows))[0] for some in (asked.between(0, few), asked))
-    each = max(0.0, long - short) / ((a - few) * b) if a > few else long / (a * b)
-    return max(0.0, short / b - few * each), each
+def _allowed(least: float, seconds: float) -> float:
+    """Seconds that trials of a work of so many may take."""
+    return min(MOST_ALLOWED, max(least, SHARE * seconds))
 
 
 @cache

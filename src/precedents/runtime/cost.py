@@ -1,8 +1,9 @@
 """What work will cost: operations, passes over the training set, and bytes; as time on this machine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from math import inf
 from time import perf_counter
 from typing import TypeVar
 
@@ -75,3 +76,39 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
     began = perf_counter()
     made = work()
     return perf_counter() - began, made
+
+
+Trials = Sequence[tuple[int, float]]  # sizes and seconds
+
+
+def trials(work: Callable[[int], object], most: int, allowed: Callable[[float], float]) -> Trials:
+    """Does work of size one twice, and then of larger sizes, as long as the clock allows.
+
+    What comes first is slower, and is not told. `allowed` are the seconds for all, by the best for size one.
+    """
+    found, size = list[tuple[int, float]](), 1
+    spent, _ = timed(partial(work, 1))
+    best = inf
+    while size:
+        seconds, _ = timed(partial(work, size))
+        found.append((size, seconds))
+        spent, best = spent + seconds, min(best, seconds / size)
+        larger = (each for each in (min(4 * size, most), min(2 * size, most)) if each > size)
+        size = next((each for each in larger if spent + each * best <= allowed(best)), 0)
+    return found
+
+
+def parted(found: Trials) -> tuple[float, float]:
+    """Seconds that are spent once, whatever the size, and for each one more, which is at least half."""
+    (few, short), (many, long) = found[0], found[-1]
+    if many == few:
+        return 0.0, long / many
+    best = min(seconds / size for size, seconds in found)
+    each = min(best, max(best / 2, (long - short) / (many - few)))
+    return max(0.0, long - many * each), each
+
+
+def rate(found: Trials, block: int) -> float:
+    """Seconds for one in a block of so many, where what is spent once for a block is shared by all of it."""
+    once, each = parted(found)
+    return each + once / max(block, found[-1][0])
