@@ -27,7 +27,7 @@ def difference(expected: np.ndarray, found: np.ndarray) -> float:
 
 def verdict(deviation: float) -> str:
     """`right`, or how wrong."""
-    return "right" if deviation <= RIGHT else f"wrong: {deviation:.0%} off"
+    return "right" if deviation <= RIGHT else f"wrong: {deviation:{'.0%' if deviation >= 0.01 else '.2%'}} off"
 
 
 def expected_scores(work: Work, cosine: bool) -> np.ndarray:
