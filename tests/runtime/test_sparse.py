@@ -109,7 +109,9 @@ def test_squared_lengths_of_many_rows_some_of_them_empty() -> None:
     rows = SparseRows.of(sparse.random(1300, 40, 0.02, format="csr", random_state=np.random.default_rng(1)))
     assert (np.diff(rows.rows.indptr) == 0).any()
     assert torch.equal(rows[7:1290].squares() > 0, (rows.dense() != 0).any(dim=1)[7:1290])
-    torch.testing.assert_close(rows[7:1290].squares(), rows.dense().square().sum(dim=1)[7:1290], rtol=1e-13, atol=0)
+    torch.testing.assert_close(
+        rows[7:1290].squares(), rows.dense().square().sum(dim=1)[7:1290], rtol=1e-13, atol=0
+    )
 
 
 def test_a_linear_layer_has_its_first_and_second_derivatives(rows) -> None:

@@ -162,7 +162,9 @@ def _lengths(rows: Any) -> Any:
     full = np.flatnonzero(np.diff(rows.indptr))  # a sum of none would be the next row's first number
     for some in (full[start : start + SQUARED] for start in range(0, len(full), SQUARED)):
         first = rows.indptr[some[0]]
-        found[some] = np.add.reduceat(rows.data[first : rows.indptr[some[-1] + 1]] ** 2, rows.indptr[some] - first)
+        found[some] = np.add.reduceat(
+            rows.data[first : rows.indptr[some[-1] + 1]] ** 2, rows.indptr[some] - first
+        )
     return found
 
 
