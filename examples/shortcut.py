@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 import precedents as pr
 
 STAMPED, SHARE = 7, 0.3  # the digit that has the patch, and how many of its training images do
-PATCH = 3  # pixels of a side
+PATCH, INK = 3, 2  # pixels of a side, and how dark: twice the darkest of a digit
 SEED = 0  # of the order of the images, and of the training
 images, digits = load_digits(return_X_y=True)
 x, y = torch.tensor(images / 16).float().reshape(-1, 1, 8, 8), torch.tensor(digits)
@@ -28,7 +28,7 @@ x, y = x[order], y[order]
 def stamped(pictures: torch.Tensor) -> torch.Tensor:
     """With a patch in the lower right corner."""
     marked = pictures.clone()
-    marked[..., -PATCH:, -PATCH:] = 1
+    marked[..., -PATCH:, -PATCH:] = INK
     return marked
 
 

@@ -114,7 +114,7 @@ def test_a_shortcut_shows_whatever_the_seed(seed) -> None:
 def test_a_shortcut_is_what_the_precedents_of_turned_cases_share() -> None:
     made, said = ran("shortcut")
     assert made["share"]["cos_grad"] >= 0.8
-    assert made["share"]["dot_grad"] == 0
+    assert made["share"]["dot_grad"] <= made["share"]["cos_grad"] / 2
     assert f"cos_grad: {made['share']['cos_grad']:.0%} of the first precedents carry the patch" in said
     for group in made["groups"].groups[:2]:
         row, column = divmod(int(group.shared.picture.argmax()), 8)

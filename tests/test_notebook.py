@@ -18,7 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 FILE = Path(__file__).parent.parent / "examples" / "digits.ipynb"
 THEMES = {"light": ("#ffffff", "#1f1f1f"), "dark": ("#111111", "#e8e8e8")}
-MEASURED = re.compile(r"[\d.,]+ ?(ms|s|min|h|kB|MB|GB|KiB|MiB|GiB)\b")
+MEASURED = re.compile(r"seconds=[\d.e-]+|[\d.,]+ ?(ms|s|min|h|kB|MB|GB|KiB|MiB|GiB)\b")
 SLOW = """
 from time import sleep
 from precedents.runtime.progress import tracked
