@@ -40,11 +40,11 @@ bench: $(READY)
 
 # An audit of the size of 20 Newsgroups (drawn texts, no download): its table, seconds and peak memory.
 newsgroups: $(READY)
-	$(BIN)/python -m benchmarks.newsgroups --memory "4 GB" --within "10 min"
+	$(BIN)/python -m benchmarks.newsgroups --memory "4 GB" --within "10 min" --out benchmarks/results
 
 # 50 random kills each of audit, save, train, reproduction and index: minutes. COUNT=N for another number.
 kills: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.kills --count $(or $(COUNT),50)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.kills --count $(or $(COUNT),50) --out benchmarks/results
 
 # A Ray cluster of two nodes, one of which is killed while it builds an index: half a minute.
 cluster: $(READY)

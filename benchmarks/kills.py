@@ -19,9 +19,9 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -29,6 +29,8 @@ from warnings import catch_warnings, simplefilter
 
 import torch
 
+from benchmarks.machine import here
+from benchmarks.records import Record, Records, now
 from precedents import Explainer, Index
 from precedents.cli._main import main as command
 from precedents.index.shards import Workshop, shard_path
@@ -229,14 +231,37 @@ def _done(arguments: list[str]) -> None:
         raise RuntimeError(" ".join(arguments))
 
 
+def section(records: Sequence[Record]) -> Iterator[str]:
+    """The lines of the page."""
+    last = {record["key"]: record for record in records}
+    yield ""
+    yield "## Kills"
+    yield ""
+    yield (
+        "Work in a process of its own that is sent SIGKILL at a random moment, and then done again: how often "
+        "all files have the bytes that they have when nobody kills it, and nothing is left beside them. An "
+        "index is built by two processes side by side, each of which may lose one shard. `make kills` does it."
+    )
+    yield ""
+    yield "| work | kills | the same bytes | shards that a process lost, at most |"
+    yield "|---|---:|---:|---:|"
+    for name in WORKS:
+        if name in last:
+            found = last[name]
+            lost = found["lost"] if name in BESIDE else "–"
+            yield f"| {name} | {found['killed']} | {found['same']} | {lost} |"
+
+
 def main() -> int:
     """Zero if all bytes are the same."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=50, help="kills of each")
     parser.add_argument("--what", default=",".join(WORKS), help="with commas between")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="the folder of the records, if one is to be written")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    machine, versions = here()
     same = True
     for name in given.what.split(","):
         with TemporaryDirectory() as folder:
@@ -244,6 +269,9 @@ def main() -> int:
         sys.stdout.write(f"{name}: {found.killed} kills at work, {found.same} with the same bytes afterwards")
         sys.stdout.write(f"; at most {found.lost} shard of a process lost\n" if name in BESIDE else "\n")
         same = same and found.same == given.count
+        if given.out is not None:
+            told = {"key": name, **asdict(found), "date": now(), "machine": machine, "versions": versions}
+            Records(given.out / "kills.jsonl").append(told)
     return 0 if same else 1
 
 

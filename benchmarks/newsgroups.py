@@ -7,7 +7,9 @@ memory: `python -m benchmarks.newsgroups --memory "4 GB"`.
 
 import argparse
 import resource
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +18,9 @@ from rich.console import Console
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
+
+from benchmarks.machine import here
+from benchmarks.records import Record, Records, now
 
 TEXTS, WORDS, CLASSES, CASES = 11_000, 73_000, 20, 100
 OWN, SHARE = 300, 0.15  # words that a class has of its own, and how many of a text are of them
@@ -64,6 +69,29 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def kinds(audit: Any) -> dict[str, int]:
+    """How many metrics have results, are left out, have no meaning or failed: by their first criterion."""
+    first = audit.criteria[0]
+    found = (audit.judgement[metric, first] for metric in audit.metrics)
+    return dict(Counter(getattr(each, "kind", "results") for each in found))
+
+
+def section(records: Sequence[Record]) -> Iterator[str]:
+    """The lines of the page."""
+    last = records[-1]
+    told = ", ".join(f"{count} {kind}" for kind, count in last["kinds"].items())
+    yield ""
+    yield "## An audit that ends"
+    yield ""
+    yield (
+        f"All eighteen metrics on {last['texts']:,} drawn texts of {last['words']:,} words, {CLASSES} classes, "
+        f"the size of 20 Newsgroups, with {last['cases']} cases, {last['machine']['threads']} thread(s), "
+        f'`memory="{last["memory"]}"` and `within="{last["within"]}"`: a table after '
+        f"**{last['seconds']:.0f} seconds**, with at most {last['peak']:.2f} GB in the whole process. Metrics: "
+        f"{told}. `make newsgroups` measures it."
+    )
+
+
 def say(text: str) -> None:
     """A line."""
     Console(soft_wrap=True).print(text, highlight=False)
@@ -78,12 +106,20 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--words", type=int, default=WORDS)
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--keep", help="a folder in which finished work is kept")
+    parser.add_argument("--out", type=Path, help="the folder of the records, if one is to be written")
     arguments = parser.parse_args(given)
     began = perf_counter()
-    say(str(audited(arguments)))
-    say(
-        f"{perf_counter() - began:.0f} s, at most {peak():.2f} GB of memory with a budget of {arguments.memory}"
-    )
+    audit = audited(arguments)
+    seconds, most = perf_counter() - began, peak()
+    say(str(audit))
+    say(f"{seconds:.0f} s, at most {most:.2f} GB of memory with a budget of {arguments.memory}")
+    if arguments.out is not None:
+        sizes = {name: getattr(arguments, name) for name in ("texts", "words", "cases", "memory", "within")}
+        found = {"key": "newsgroups", **sizes, "seconds": seconds, "peak": most, "kinds": kinds(audit)}
+        machine, versions = here()
+        Records(arguments.out / "newsgroups.jsonl").append(
+            {**found, "date": now(), "machine": machine, "versions": versions}
+        )
 
 
 if __name__ == "__main__":

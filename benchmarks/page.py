@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates, explorer, jobs, sparse_text
+from benchmarks import estimates, explorer, jobs, kills, newsgroups, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.index import told as index
@@ -39,6 +39,8 @@ def page(
     indexes: Sequence[Record] = (),
     of_jobs: Sequence[Record] = (),
     explored: Sequence[Record] = (),
+    killed: Sequence[Record] = (),
+    audited: Sequence[Record] = (),
 ) -> Iterator[str]:
     """The lines of the page."""
     measured, large = main_works(works), large_works(works)
@@ -68,6 +70,10 @@ def page(
         yield from growth_section(growth)
     if memory:
         yield from section(memory)
+    if audited:
+        yield from newsgroups.section(audited)
+    if killed:
+        yield from kills.section(killed)
     if estimated:
         yield from estimates.section(estimated)
     if sparse:
@@ -309,7 +315,8 @@ def main() -> None:
     indexes = [line for name in ("index", "cluster") for line in Records(given.results / f"{name}.jsonl")]
     of_jobs = list(Records(given.results / "jobs.jsonl"))
     explored = list(Records(given.results / "explorer.jsonl"))
-    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs, explored)
+    killed, audited = (list(Records(given.results / f"{name}.jsonl")) for name in ("kills", "newsgroups"))
+    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs, explored, killed, audited)
     (given.out / "benchmarks.md").write_text("\n".join(lines) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(with_peers(main_works(works)), titles, NAMES), given.out / "images" / "benchmarks.svg")
