@@ -22,6 +22,7 @@ FORMING = 1.25  # what a formed product costs with the forming and holding of th
 WRITING = 20  # multiplications in whose time a number of a formed gradient is written, in memory used again
 
 PRODUCT_NUMBERS = 2**22  # inner products of factors that are held at once, or numbers of gradients in pieces
+PARTED = 2**16  # columns of a product: longer sums of single precision are parted, and added in float64
 
 Self = TypeVar("Self", bound="Factored")
 
@@ -171,11 +172,11 @@ class Outer:
     def _in_pieces(self, other: "Outer") -> Tensor:
         """Products of gradients of which a few rows are formed at a time."""
         a, b, (o, i) = len(self), len(other), (self.left.shape[2], self.right.shape[2])
-        total, size = self.left.new_zeros(a, b), max(1, PRODUCT_NUMBERS // ((a + b) * i))
-        lengths = torch.zeros(b, dtype=torch.double, device=total.device)
+        size = max(1, PRODUCT_NUMBERS // ((a + b) * i))
+        total, lengths = (self.left.new_zeros(shape, dtype=torch.double) for shape in ((a, b), (b,)))
         for start in range(0, o, size):
             mine, theirs = (each._piece(start, min(start + size, o)) for each in (self, other))
-            total.addmm_(mine, theirs.T)
+            total += inner(mine, theirs)
             lengths += torch.linalg.vector_norm(theirs, dim=1).double().square_()
         other.__dict__["_lengths"] = lengths  # which are then known
         return total
@@ -221,6 +222,16 @@ def some_of(start: int, stop: int, values: Tensor) -> Tensor:
 def in_rows(b: int, values: Tensor) -> Tensor:
     """[b k, t, ...] as [b, k t, ...]."""
     return values.unflatten(0, (b, -1)).flatten(1, 2)
+
+
+def inner(one: Tensor, other: Tensor) -> Tensor:
+    """Inner products [b, b'] of rows, float64, multiplied in their own precision."""
+    if one.shape[1] <= PARTED or one.dtype == torch.double or isinstance(one, SparseRows):
+        return (one @ other.T).double()
+    total = one.new_zeros(len(one), len(other), dtype=torch.double)
+    for mine, theirs in zip(one.split(PARTED, dim=1), other.split(PARTED, dim=1), strict=True):
+        total += mine @ theirs.T
+    return total
 
 
 def filled(block: Tensor, shape: Sequence[int]) -> Tensor:

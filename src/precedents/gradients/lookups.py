@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from precedents.gradients.factors import LARGE_NUMBERS, PRODUCT_NUMBERS, in_rows, some_of
+from precedents.gradients.factors import LARGE_NUMBERS, PRODUCT_NUMBERS, in_rows, inner, some_of
 
 GATHERING = 8  # how much slower numbers are multiplied that must be gathered first
 TABLE_NUMBERS = 2**23  # of tables that are laid out at once
@@ -60,7 +60,7 @@ class Lookup:
         places, table = self._used
         e, used = self.values.shape[2], places[other.rows]
         if len(table) <= 2 * e * other.rows.shape[1]:
-            return other._table(used, len(table) // e).flatten(1) @ table
+            return inner(other._table(used, len(table) // e).flatten(1), table.T)
         entries = used[..., None] * e + torch.arange(e, device=places.device)
         weights = other.values.flatten(1).contiguous()
         return embedding_bag(entries.flatten(1), table, per_sample_weights=weights, mode="sum")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from precedents.gradients.factors import Factored, filled
+from precedents.gradients.factors import Factored, filled, inner
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.sparse import SparseRows
 
@@ -54,10 +54,10 @@ class Rows:
 
     def products(self, other: "Rows") -> Tensor:
         """Inner products [b, b'] with other rows, float64; the multiplications are in the rows' precision."""
-        cross = self.matrix @ other.matrix.T
+        cross = inner(self.matrix, other.matrix)
         for (_, mine), (_, theirs) in zip(self.factors, other.factors, strict=True):
             cross += mine.products(theirs)
-        return cross.double().mul_(self.scale[:, None]).mul_(other.scale)
+        return cross.mul_(self.scale[:, None]).mul_(other.scale)
 
     def squares(self) -> Tensor:
         """The squared lengths of the vectors [b], in float64."""
