@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ from precedents.audit.agenda import Agenda
 from precedents.audit.estimate import estimate
 from precedents.audit.limits import Limits, seconds_of
 from precedents.cli._main import main
+from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, attempted
-from precedents.criteria._result import Result
+from precedents.criteria._result import Result, rate
 from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError, StaleError
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.features.inputs import inputs
@@ -263,6 +265,25 @@ def test_what_takes_too_long_is_left_out_without_its_work(limits, reason, world)
     assert metric.features.seen < whole_set
     assert f"– left out: {slow}. " in str(found)
     assert found.recommendation.metric in (fast, None)
+
+
+@dataclass(frozen=True)
+class Sleepy(Criterion):
+    """One that takes half a second more than it says."""
+
+    def __call__(self, trial, metric):
+        time.sleep(0.5)
+        return rate("sleepy", torch.ones(len(trial.cases)), 0.5, 0.9)
+
+
+def test_what_takes_longer_than_estimated_does_not_take_the_others_time(world) -> None:
+    metrics = [
+        f"{similarity}:{each}" for similarity in ("dot", "cosine", "l2") for each in ("inputs", "gradient")
+    ]
+    found = audit(*world, metrics=metrics, criteria=[Sleepy()], within=1.2, k=3)
+    done = sum(isinstance(found[name, found.criteria[0]], Result) for name in found.metrics)
+    assert 1 <= done <= 3  # the third begins before the time is over
+    assert {kind for name in found.metrics for kind, _ in lacks(found, name)} == {"left out"}
 
 
 def test_what_takes_long_is_done_where_there_is_time(world) -> None:

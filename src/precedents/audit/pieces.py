@@ -105,16 +105,18 @@ def _shares(
 def do(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> None:
     """All pieces that are not in the ledger, kernel by kernel, from the least work to the most.
 
-    What cannot be afforded is left out: its pieces get the reason. `cases` are those that are shown.
+    What cannot be afforded is left out: its pieces get the reason. So does what is not begun when the time is
+    over, as where work took longer than it was estimated to. `cases` are those that are shown.
     """
     every = [(work, list(pieces(agenda, work, cases, ledger.values))) for work in works(agenda)]
     tasks = [(work, left, piece) for work, left in every for piece in left]
     expected = list(_expected(every, limits))
     began, lack = monotonic(), None
     for work, left, piece in tracked(tasks, "audit", work=expected):
+        spent = monotonic() - began
         if piece is left[0]:
-            lack = lack_of(work, left, monotonic() - began, limits)
-        known = lack or lack_of_profile(piece.name, ledger.values)
+            lack = lack_of(work, left, spent, limits)
+        known = lack or limits.late(spent, 0.0) or lack_of_profile(piece.name, ledger.values)
         ledger.once(piece.name, piece.make if known is None else partial(asdict, known))
         if piece is left[-1]:
             forget(ledger.folder)
