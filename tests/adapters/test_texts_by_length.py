@@ -52,7 +52,7 @@ def test_scores_are_those_of_texts_alone(name, memory, models) -> None:
 
 def test_little_padding_goes_through_the_model(bert, monkeypatch) -> None:
     train = ragged(64)
-    explainer = pr.Explainer(bert, train, memory="5 MB")
+    explainer = pr.Explainer(bert, train, memory="20 MB")
     shapes = passes(explainer, monkeypatch, lambda it: list(it.relevance.vectors.rows(it.subject.train)))
     real, read = sum(len(row["input_ids"]) for row in train), sum(b * t for b, t in shapes)
     assert sum(b for b, _ in shapes) == 64

@@ -22,7 +22,7 @@ from precedents.runtime.users_code import users
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
 LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
-QUICK_SECONDS = 0.01  # in which instances of a dataset are read again,
+SOME, QUICK_SECONDS = 16, 0.01  # instances of a dataset that are read again, and in how long,
 DRAWN = Random(0)  # noqa: S311  from a drawn one on
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
@@ -162,13 +162,13 @@ class Readings:
 
 
 def read_again(source: Source, n: int) -> None:
-    """Reads the first of n instances, the last and a drawn one, and more while that is quick."""
-    end = perf_counter() + QUICK_SECONDS
+    """Reads the first of n instances, the last and a drawn one, and some after it while that is quick."""
+    end, drawn = perf_counter() + QUICK_SECONDS, DRAWN.randrange(n)
     source.read([0, n - 1])
-    drawn, done, size = DRAWN.randrange(n), 0, 1
-    while done < n and (not done or perf_counter() < end):
-        source.read([(drawn + i) % n for i in range(done, min(done + size, n))])
-        done, size = done + size, 2 * size
+    for i in range(min(SOME, n)):
+        if i and perf_counter() > end:
+            return
+        source.read([(drawn + i) % n])
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ def test_the_training_set_is_read_no_more_often_than_its_page_says(job, digits: 
     explainer = pr.Explainer(digits.model, data)
     data.read = 0
     asked(explainer, digits.test)
-    assert data.read <= 1.05 * times * len(x)  # and some that are shown
+    assert data.read <= times * len(x) + 60  # and some that are shown, or read again
 
 
 def test_two_explainers_of_one_data_set_are_compared_without_reading_it_again(digits: Digits) -> None:
@@ -55,7 +55,7 @@ def test_two_explainers_of_one_data_set_are_compared_without_reading_it_again(di
     one, other = pr.Explainer(digits.model, data, "cos_x"), pr.Explainer(digits.model, data, "cos_last")
     data.read = 0
     pr.compare(one, other, digits.test[0])
-    assert data.read <= 2.05 * len(data)
+    assert data.read <= 2 * len(data) + 60
 
 
 def test_rows_of_a_table_are_read_once_more_for_their_deviations(digits: Digits) -> None:
@@ -63,7 +63,7 @@ def test_rows_of_a_table_are_read_once_more_for_their_deviations(digits: Digits)
     explainer = pr.Explainer(digits.model, data)
     data.read = 0
     explainer.near_duplicates()
-    assert data.read <= 2.05 * len(data)
+    assert data.read <= 2 * len(data) + 60
 
 
 def test_what_is_not_kept_is_read_again_and_the_same_is_found(digits: Digits, monkeypatch) -> None:

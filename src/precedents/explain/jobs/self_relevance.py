@@ -121,9 +121,9 @@ class SelfRelevance(Tabled):
 def own_squares(relevance: Relevance) -> Tensor:
     """The squared lengths [n] of the training instances under M^-1: the kernel's diagonal, in one pass."""
     workspace, features = relevance.workspace, relevance.metric.features
-    workspace.train.unchanged()
     known = workspace.cache.get(SQUARES.at(features)) if relevance.metric.preconditioner == identity else None
     if known is not None:
+        workspace.train.unchanged()
         return known  # of a question before
     one = workspace.train.selected([0])
     relevance.required()
