@@ -25,8 +25,9 @@ from precedents.explain.decomposition import Decomposition, decomposed, decompos
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
 from precedents.explain.naming import Sharing
-from precedents.explain.saving import opened, read_metric, save
+from precedents.explain.saving import opened, save
 from precedents.explain.shares import Shares
+from precedents.index.contents import read_metric
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric

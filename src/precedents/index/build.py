@@ -84,11 +84,7 @@ class Building:
 
     def _refuse_settings(self, plan: IndexPlan) -> None:
         """Refuses settings that are not those of the plan."""
-        if self.memory is not None and Budget.of(self.memory).bytes < plan.memory:
-            raise InputError(
-                f"{self.folder} was planned for {readable(plan.memory)} of memory, not {self.memory}. "
-                "Allow as much, or build elsewhere: the same bytes need the same batches."
-            )
+        refuse_less(self.memory, plan, self.folder)
         planned = len(plan.shards[0].places)
         if self.rows is not None and min(self.rows, plan.places.stop) != planned:
             raise InputError(
@@ -132,6 +128,15 @@ class Building:
         return workshop
 
 
+def refuse_less(memory: int | str | None, plan: IndexPlan, folder: Path) -> None:
+    """Refuses less memory than an index was planned for."""
+    if memory is not None and Budget.of(memory).bytes < plan.memory:
+        raise InputError(
+            f"{folder} was planned for {readable(plan.memory)} of memory, not {memory}. "
+            "Allow as much, or build elsewhere: the same bytes need the same batches."
+        )
+
+
 def saved_codes(recall: Recall, folder: Path) -> None:
     """An index of the codes that an explainer has, or makes now by a pass, in a folder that is being filled."""
     relevance = recall.relevance
@@ -152,14 +157,22 @@ def finished(workshop: Workshop) -> bool:
         return False
     swept(workshop.folder)
     subject, folder = workshop.relevance.workspace.subject, workshop.folder
-    removed: Sequence[int] = Contents.read(folder).removed if (folder / INDEX).is_file() else ()
-    Contents(
-        [plan.hash for plan in workshop.plans],
-        list(removed),
-        None if subject.classes is None else list(subject.classes),
-        None if subject.train.ids is None else list(subject.train.ids),
+    before = Contents.read(folder) if (folder / INDEX).is_file() else Contents([])
+    replace(
+        before,
+        plans=[plan.hash for plan in workshop.plans],
+        classes=before.classes if subject.classes is None else list(subject.classes),
+        ids=_ids(workshop, before),
     ).write(folder, workshop.by)
     return True
+
+
+def _ids(workshop: Workshop, before: Contents) -> Sequence[str | int] | None:
+    """What the instances are called that were not removed: as before, if nothing is said."""
+    ids, gone = workshop.relevance.workspace.train.ids, set(before.removed)
+    if ids is None or len(ids) < workshop.plans[-1].places.stop:  # which are without the removed ones
+        return before.ids if ids is None else list(ids)
+    return [each for place, each in enumerate(ids) if place not in gone]
 
 
 def swept(folder: Path) -> None:
