@@ -88,7 +88,7 @@ def test_what_is_damaged_is_made_again_and_nothing_else(what, world, built, tmp_
     monkeypatch.setattr(
         shards_module.Workshop,
         "put",
-        lambda self, number, codes: made.append(number) or put(self, number, codes),
+        lambda self, number, *codes: made.append(number) or put(self, number, *codes),
     )
     Index.build(model, train, folder, memory=MEMORY).check(1)
     assert contents(folder) == contents(built)

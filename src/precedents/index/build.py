@@ -16,7 +16,7 @@ from precedents.adapters._columns import Columns
 from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Classifier
 from precedents.errors import BudgetError, InputError
-from precedents.index.basis import BASIS, CodeBasis
+from precedents.index.basis import BASIS, CodeBasis, basis_mark
 from precedents.index.contents import INDEX, Contents
 from precedents.index.plan import PLAN, ROWS, IndexPlan, refuse_grown, threads
 from precedents.index.recall import CODE, LEAST, Recall
@@ -113,10 +113,10 @@ class Building:
         else:
             engine = engine_of(engine)
             workshop = replace(self, threads=1).prepared()  # as an engine's workers have
-        wanted = workshop.missing(share.of_all(range(workshop.count)))
         for number in share.of_all(range(workshop.count)):
             workshop.refuse_changed(number)
         workshop.basis  # noqa: B018  is there from now on, and not made by every worker
+        wanted = workshop.missing(share.of_all(range(workshop.count)))  # or of another basis, which was lost
         if engine is None:
             for number in tracked(_turned(wanted), "shards", len(wanted)):
                 workshop.make(number)
@@ -145,9 +145,9 @@ def saved_codes(recall: Recall, folder: Path) -> None:
     plan.write(folder / PLAN, written_to)
     basis = CodeBasis(coder, relevance.workspace.cache.get(CURVATURE))
     basis.write(folder / BASIS, plan, relevance, written_to)
-    workshop = Workshop(folder, [plan], relevance, written_to)
+    workshop, mark = Workshop(folder, [plan], relevance, written_to), basis_mark(folder)
     for number, each in enumerate(plan.shards):
-        workshop.put(number, codes.some(slice(each.start, each.stop)))
+        workshop.put(number, codes.some(slice(each.start, each.stop)), mark)
     finished(workshop)
 
 
