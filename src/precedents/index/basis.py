@@ -23,7 +23,7 @@ from precedents.index.sketch import CountSketch
 from precedents.metrics.preconditioners.hessian import CURVATURE, HessianKind
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.relevance import Relevance
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored
 from precedents.runtime.serialize import read, written
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
 
@@ -38,7 +38,7 @@ class CodeBasis:
     curvature: HessianKind | None = None  # the kind that was chosen, which the memory may have decided
     mark: Tensor | None = None  # of its file, if it was written: in every shard that is coded with it
 
-    def write(self, path: Path, plan: IndexPlan, relevance: Relevance, by: Write = write) -> None:
+    def write(self, path: Path, plan: IndexPlan, relevance: Relevance, by: Write = stored) -> None:
         """With the fitted matrix."""
         tensors: dict[str, Tensor] = {}
         weighed = relevance.metric.preconditioner != identity

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from shutil import disk_usage
 from typing import Any
 
@@ -28,7 +29,7 @@ from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.advice import typed
-from precedents.runtime.atomic import create, sweep, written_to
+from precedents.runtime.atomic import create, sweep, writable, written_to
 from precedents.runtime.budget import Budget
 from precedents.runtime.engines._engine import Engine
 from precedents.runtime.engines._find import engine_of
@@ -71,6 +72,7 @@ class Building:
     memory: int | str | None = None
     rows: int | None = None  # of a shard, and
     threads: int = field(default_factory=torch.get_num_threads)  # of a process; if it is not planned yet
+    sharers: int = 1  # processes of this machine that share what is free
 
     def prepared(self) -> Workshop:
         """The workshop, with a plan: the one that is there, or a new one."""
@@ -94,7 +96,7 @@ class Building:
 
     def _plan(self) -> Relevance | None:
         """Writes a new plan; what it is of, unless another process was first, whose plan holds."""
-        memory = Budget.of(self.memory).bytes if self.memory is not None else unasked()
+        memory = Budget.of(self.memory).bytes if self.memory is not None else unasked(self.sharers)
         relevance = self.made(memory)
         told = refusal(relevance)
         if told is not None:
@@ -102,8 +104,9 @@ class Building:
         _checked_size(relevance, self.folder)
         with threads(self.threads):
             plan = IndexPlan.of(relevance, memory, self.rows or ROWS)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return relevance if create(self.folder / PLAN, plan.text) else None
+        with writable(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return relevance if create(self.folder / PLAN, plan.text) else None
 
     def built(self, engine: str | Engine | None = None, part: str | None = None) -> Workshop:
         """Makes the shards that are missing, or those of a part; then index.json, if none is missing."""
@@ -112,7 +115,7 @@ class Building:
             workshop = self.prepared()
         else:
             engine = engine_of(engine)
-            workshop = replace(self, threads=1).prepared()  # as an engine's workers have
+            workshop = replace(self, threads=1, sharers=engine.at_once).prepared()  # as an engine's workers
         for number in share.of_all(range(workshop.count)):
             workshop.refuse_changed(number)
         workshop.basis  # noqa: B018  is there from now on, and not made by every worker
@@ -121,9 +124,12 @@ class Building:
             for number in tracked(_turned(wanted), "shards", len(wanted)):
                 workshop.make(number)
         else:
-            made = engine.run(partial(shard, self.folder.absolute(), self.made), wanted)
-            deque(tracked(made, "shards", len(wanted), at_once=engine.elsewhere), maxlen=0)
-            WORKSHOPS.clear()
+            work = partial(shard, self.folder.absolute(), self.made, token_hex(8))
+            try:
+                made = tracked(engine.run(work, wanted), "shards", len(wanted), at_once=engine.elsewhere)
+                deque(made, maxlen=0)
+            finally:
+                WORKSHOPS.clear()
         finished(workshop)
         return workshop
 
@@ -191,9 +197,9 @@ def _turned(numbers: Sequence[int]) -> Iterator[int]:
     yield from [*numbers[first:], *numbers[:first]]
 
 
-def unasked() -> int:
+def unasked(sharers: int = 1) -> int:
     """Bytes of memory, if nothing is said: a round number, so that a plan is the same tomorrow."""
-    return min(UNASKED, 1 << max(0, Budget().bytes.bit_length() - 1))
+    return min(UNASKED, 1 << max(0, Budget(sharers=sharers).bytes.bit_length() - 1))
 
 
 def _checked_place(folder: Path) -> None:

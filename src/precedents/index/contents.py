@@ -39,7 +39,7 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.advice import typed
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored
 from precedents.runtime.progress import tracked
 from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads, text_of
@@ -62,7 +62,7 @@ class Contents:
     version: str = __version__
     format: int = FORMAT
 
-    def write(self, folder: Path, by: Write = write) -> None:
+    def write(self, folder: Path, by: Write = stored) -> None:
         """Whole or not at all."""
         by(folder / INDEX, sealed(json.dumps(asdict(self), indent=1)) + "\n")
 

@@ -28,7 +28,7 @@ from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.relevance import Relevance
 from precedents.runtime.advice import typed
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored
 from precedents.runtime.progress import tracked
 from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads, text_of
@@ -144,7 +144,7 @@ class IndexPlan:
             raise FormatError(f"{path} is damaged: {error}. {again(path.parent)}") from None
         raise FormatError(f"{path} is damaged: it has no checksum. {again(path.parent)}")
 
-    def write(self, path: Path, by: Write = write) -> None:
+    def write(self, path: Path, by: Write = stored) -> None:
         """Whole or not at all."""
         by(path, self.text)
 

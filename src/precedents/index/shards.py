@@ -23,7 +23,7 @@ from precedents.index.origin import or_made_by, row_marks
 from precedents.index.plan import PLAN, IndexPlan, Write, again, mark_of, refuse, threads
 from precedents.index.suited import coordinates
 from precedents.metrics.relevance import Relevance
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored, writable
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.progress import tracked
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
@@ -45,7 +45,7 @@ class Workshop:
     folder: Path
     plans: Sequence[IndexPlan]  # the first one, and those that add to it
     relevance: Relevance
-    by: Write = field(default=write, repr=False)  # how files are written
+    by: Write = field(default=stored, repr=False)  # how files are written
 
     @cached_property
     def basis(self) -> CodeBasis:
@@ -102,7 +102,8 @@ class Workshop:
             MARKED: basis,
         }
         path = shard_path(self.folder, number)
-        path.parent.mkdir(exist_ok=True)
+        with writable(path.parent):
+            path.parent.mkdir(exist_ok=True)
         self.by(path, sealed_tensors(content))
 
     def _codes(self, places: range, size: int) -> Codes:
@@ -195,14 +196,14 @@ def added_plan(folder: Path, number: int) -> Path:
 WORKSHOPS: dict[str, Workshop] = {}  # the last one that this process has opened
 
 
-def shard(folder: Path, made: Maker, number: int) -> int:
+def shard(folder: Path, made: Maker, run: str, number: int) -> int:
     """Makes one shard of the plan in the folder, in any process; gives its number.
 
     A pure function of the folder and the number: what a process needs of the model and the training set is made
-    once in it, by `made`, and kept for the next number.
+    once in it, by `made`, and kept for the next number of the same run, which has a name of its own.
     """
     plans = read_plans(folder)
-    key = f"{folder.absolute()} {plans[-1].hash}"
+    key = f"{folder.absolute()} {plans[-1].hash} {run}"
     if key not in WORKSHOPS:
         WORKSHOPS.clear()
         WORKSHOPS[key] = opened(folder, plans, made)
