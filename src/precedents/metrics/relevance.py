@@ -191,7 +191,7 @@ class Relevance:
         return Ranked(top, torch.cat(below), lengths, torch.cat(asked).clamp(min=0).sqrt(), n)
 
     def refuse_many(self, m: int, k: int, shown: tuple[int, int]) -> None:
-        """Refuses more cases and precedents than there is room for; `shown` is as for `ranked`."""
+        """Refuses m cases with k precedents each, if there is no room; `shown` is as for `ranked`."""
         different = m + min(len(self.workspace.subject.train), m * k)
         held = m * k * FOUND + m * (1 + k) * shown[0] + different * shown[1]
         self.required(held, f"What {k} precedents of {m} cases are")
