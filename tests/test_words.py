@@ -217,6 +217,15 @@ def test_the_rooms_have_the_files_that_are_named() -> None:
             assert place.is_dir() or place.with_suffix(".py").exists(), place
 
 
+def test_every_file_of_a_room_is_named() -> None:
+    left = {"cli": "*", "criteria": "[!_]*"}  # where a part is a file, that is found by its name
+    for room, _, named in table(section("The rooms"))[1:]:
+        folder = SOURCE / room.strip("`/")
+        there, parts = folder.glob("*.py"), folder.glob(left.get(folder.name, "__init__") + ".py")
+        missing = {path.stem for path in there} - {path.stem for path in parts} - {"__init__"}
+        assert sorted(missing - set(re.findall(r"`(\w+)`", named))) == [], room
+
+
 def test_reading_takes_as_long_as_the_page_says_to_a_minute() -> None:
     rows = table(section("Reading the heart"))[1:]
     assert len(rows) > 8
