@@ -163,6 +163,15 @@ def test_the_changelog_begins_with_this_version_and_its_date() -> None:
         ("caution", ["warning"]),
         ("subject", []),
         ("workspace", ["cache"]),
+        ("self-relevance", ["self-influence", "memorization"]),
+        ("shares", ["token-wise"]),
+        ("contrast", ["contrastive explanation"]),
+        ("group", ["slice"]),
+        ("near duplicate", ["leak"]),
+        ("codes", ["sketch"]),
+        ("index", ["gradient store"]),
+        ("engine", ["backend", "executor"]),
+        ("run", ["checkpoint"]),
         ("ledger", ["checkpoint"]),
     ],
 )
@@ -170,6 +179,13 @@ def test_the_glossary_has_our_word_beside_the_fields(ours, theirs) -> None:
     rows = [row for row in table(PAGES["docs/glossary.md"].lower()) if re.search(rf"\b{ours}\b", row[0])]
     assert rows
     assert any(all(word in row[1] for word in theirs) and len(row[2]) > 20 for row in rows)
+
+
+def test_the_glossary_has_each_of_our_words_once() -> None:
+    words = [row[0] for row in table(PAGES["docs/glossary.md"]) if row[0] != "our word"]
+    assert len(words) == len(set(words)) > 40
+    theirs = [word for row in table(PAGES["docs/glossary.md"]) for word in row[1].split(", ")]
+    assert theirs.count("self-influence") == 1  # two rows had it
 
 
 def test_the_glossary_says_what_the_field_calls_it_all() -> None:
