@@ -11,7 +11,7 @@ from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
 from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped
-from precedents.views.fragments import said
+from precedents.views.fragments import paragraphs
 from precedents.views.heat import HeatMap, ShareView, both_under
 from precedents.views.instance import Cell, Shown, is_picture
 from precedents.views.marks import WordShares, joined
@@ -215,7 +215,7 @@ class Shares:
         """A page by itself, to be passed on, which is also written to the `file`, if one is given."""
         view = self._view
         case, precedent = (each.replace("\n", ", ") for each in self.titles)
-        fragment = said([LEGEND]) + view.fragment(titled=False)
+        fragment = paragraphs([LEGEND]) + view.fragment(titled=False)
         return as_page(fragment, f"Why {precedent} for {case}: {view.title}, of which", file)
 
     def _repr_html_(self) -> str:

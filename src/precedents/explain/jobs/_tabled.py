@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped, told
 from precedents.views.drawing import new_figure
-from precedents.views.fragments import listing, page, said
+from precedents.views.fragments import listing, page, paragraphs
 from precedents.views.gallery import Strip, figure
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Tabled(ABC):
         rows, notes = self.printed(), [*self.notes, *self._left_out]
         if len(rows) > SHOWN:
             notes = [f"... and {len(rows) - SHOWN} more: all are in to_frame() and to_csv()", *notes]
-        listed = (listing(rows[:SHOWN]) if rows else "") + said(map(told, notes))
+        listed = (listing(rows[:SHOWN]) if rows else "") + paragraphs(map(told, notes))
         return page(self.strips(), "\n".join(map(told, heading)), listed)
 
     @property
