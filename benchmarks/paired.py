@@ -1,7 +1,7 @@
 """Two versions of precedents beside each other: time and peak memory of the same work, in interleaved rounds.
 
-`python -m benchmarks.paired OLD` compares the checkout in the folder OLD with this one, and `--out FOLDER` keeps
-what is found. Ratios are new by old, of the best round of each. Leave the machine alone while it measures.
+`python -m benchmarks.paired OLD` compares the checkout in the folder OLD with this one; `--out` keeps what is
+found. Ratios are new by old, of the best round of each. Leave the machine alone while it measures.
 """
 
 import argparse
@@ -63,8 +63,8 @@ def section(records: Sequence[Record]) -> Iterator[str]:
     yield f"## Beside version {old}"
     yield ""
     yield (
-        f"The same Grad-Cos by version {old} and by {new}, in interleaved rounds of processes of their own, the "
-        f"best of {records[-1]['rounds']}; ratios are new by old, and the memory is that of the process. "
+        f"The same Grad-Cos by version {old} and by {new}, in interleaved rounds of processes of their own, "
+        f"the best of {records[-1]['rounds']}; ratios are new by old, and the memory is that of the process. "
         "`python -m benchmarks.paired OLD` measures it."
     )
     yield ""
