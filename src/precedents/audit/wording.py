@@ -69,7 +69,7 @@ def rough(seconds: float) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """The same in a sentence."""
+    """Seconds as they are told in a sentence."""
     return "less than a second" if seconds < 1 else rough(seconds)
 
 

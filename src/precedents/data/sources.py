@@ -186,7 +186,7 @@ class FromDataset(Source):
         return self.labelled(indices)[0]
 
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
-        """Of the first reading."""
+        """The marks of these inputs, as they were when they were read first."""
         return self.readings.known(indices)
 
     def labelled(self, indices: Sequence[int]) -> Chunk:

@@ -190,7 +190,7 @@ class Shares:
         }
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """What `to_dict` gives, as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
     def to_frame(self) -> "pd.DataFrame":

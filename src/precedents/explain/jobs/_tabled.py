@@ -49,13 +49,13 @@ class Tabled(ABC):
 
     @abstractmethod
     def strips(self) -> list[Strip]:
-        """What is drawn."""
+        """The rows of pictures, texts or tables that `plot` and pages show."""
 
     legend = ""  # how a page of it is read
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences below the rows."""
+        """What has to be said besides, in sentences below the rows."""
         return ()
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Tabled(ABC):
         return {"heading": self.heading, "notes": list(self.notes), "rows": [_finite(r) for r in self.rows()]}
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """What `to_dict` gives, as JSON."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     def to_frame(self) -> "pd.DataFrame":
