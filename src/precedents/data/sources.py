@@ -22,8 +22,8 @@ from precedents.runtime.users_code import users
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
 LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
-SOME, QUICK_SECONDS = 16, 0.01  # instances of a dataset that are read again, and in how long
-AGAIN = Random(0)  # noqa: S311  draws from which instance on
+SOME, QUICK_SECONDS = 16, 0.01  # instances of a dataset that are read again, and in how long,
+DRAWN = Random(0)  # noqa: S311  from a drawn one on
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
@@ -163,7 +163,7 @@ class Readings:
 
 def read_again(source: Source, n: int) -> None:
     """Reads the first of n instances, the last and a drawn one, and some after it while that is quick."""
-    end, drawn = perf_counter() + QUICK_SECONDS, AGAIN.randrange(n)
+    end, drawn = perf_counter() + QUICK_SECONDS, DRAWN.randrange(n)
     source.read([0, n - 1])
     for i in range(min(SOME, n)):
         if i and perf_counter() > end:
@@ -186,7 +186,7 @@ class FromDataset(Source):
         return self.labelled(indices)[0]
 
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
-        """The marks of these inputs, as they were when they were read first."""
+        """Of the first reading."""
         return self.readings.known(indices)
 
     def labelled(self, indices: Sequence[int]) -> Chunk:
