@@ -38,7 +38,7 @@ class ItemForm:
     names: Names | None = None  # that labels may be
 
     def named(self, names: Names | None) -> "ItemForm":
-        """The same for labels that may be these names."""
+        """The same place, for labels that may be these names."""
         return self if names is None else replace(self, names=names)
 
     def parts(self, item: Any, where: str) -> tuple[Any, Any]:
