@@ -32,9 +32,6 @@ class Contrast(Tabled):
     cat (98.2%) or dog (1.8%)? predicted cat
       for cat  #0  +0.949  as dog -0.949
       for dog  #1  +0.316  as cat -0.316
-    What separates them: x0: 1 in those for cat, 0 in those for dog; x1: 0 in those for cat, 1 in those for dog.
-    The case is nearer to those for cat in x0.
-    The case is nearer to those for dog in x1.
     """
 
     metric: str
