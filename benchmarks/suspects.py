@@ -71,7 +71,7 @@ class Known:
         path.parent.mkdir(parents=True, exist_ok=True)
         found = self.evidence
         top = {"nearest": found.neighbours.indices.int(), "cosines": found.neighbours.scores}
-        own = {name: getattr(found, name) for name in ("labels", "chances", "loss", "squares", "shares")}
+        own = {name: getattr(found, name) for name in ("labels", "chances", "loss", "squares", "votes")}
         rest = {"accused": self.accused, "folds": self.folds, "wrong": self.wrong}
         np.savez_compressed(path, **{name: each.numpy() for name, each in {**own, **top, **rest}.items()})
 
@@ -81,7 +81,7 @@ class Known:
         with np.load(path) as file:
             of = {name: torch.from_numpy(file[name]) for name in file.files}
         top = TopK(of["nearest"].long(), of["cosines"])
-        five = (of[name] for name in ("labels", "chances", "loss", "squares", "shares"))
+        five = (of[name] for name in ("labels", "chances", "loss", "squares", "votes"))
         return cls(Evidence(*five, top), of["accused"], of["folds"], of["wrong"])
 
     def rankings(self) -> Iterator[tuple[str, Tensor]]:
@@ -89,7 +89,7 @@ class Known:
         found = self.evidence
         yield OURS, found.doubt
         yield LOSS, found.loss
-        yield NEIGHBOURS, 1 - found.shares.gather(1, found.labels[:, None])[:, 0]
+        yield NEIGHBOURS, found.against.nan_to_num(nan=0.0)
         yield "self_relevance", found.squares
         yield "accused", self.accused
         yield "cleanlab", cleaned(found.labels, found.chances)

@@ -160,3 +160,37 @@ def test_of_what_was_measured_the_default_is_the_best(quality) -> None:
 
 def test_the_page_has_what_was_measured() -> None:
     assert "\n".join(tables(in_order(RECORDS))) in Path("docs/jobs/suspects.md").read_text()
+
+
+def short_texts() -> tuple[list[str], list[str]]:
+    """Texts of few and rare words, sorted by their class, all labels right; two have no word of any other."""
+    draw = np.random.default_rng(0)
+    labels = [label for label in "abc" for _ in range(60)]
+    texts = [" ".join(draw.choice([f"{label}{i}" for i in range(300)], 4)) for label in labels]
+    return texts, labels
+
+
+def test_what_has_nothing_in_common_has_no_vote_and_the_order_does_not_matter() -> None:
+    texts, labels = short_texts()
+    model = make_pipeline(TfidfVectorizer(min_df=2), LogisticRegression()).fit(texts, labels)
+    for order in (1, -1):
+        found = pr.Explainer(model, (texts[::order], labels[::order])).suspects(180)
+        frame = found.to_frame().set_index("index").sort_index()
+        rows = model[0].transform(texts[::order])
+        alike = ((rows @ rows.T).toarray() > 0).sum(axis=1) - (rows.getnnz(axis=1) > 0)
+        assert found.evidence.voters.tolist() == np.minimum(alike, 25).tolist()
+        told = frame["neighbours_with_another_label"]
+        assert (told[alike > 0] == 0).all()  # a word is of one class
+        assert told[alike == 0].isna().all()
+        assert (alike == 0).any()
+        doubts = torch.tensor(frame["doubt"].to_numpy())
+        assert torch.equal(doubts, found.evidence.doubt)
+        both = doubts if order == 1 else doubts.flip(0)
+        first = both if order == 1 else first
+    assert torch.allclose(first, both)
+    lines = str(found).splitlines()
+    assert [line for line in lines if line.endswith("no neighbours")]
+    assert [line for line in lines if line.endswith("0% of 1 neighbour has another label")]
+    lonely = found.indices.index(int(np.flatnonzero(alike == 0)[0]))
+    assert not (found.strips()[lonely].precedents if lonely < 12 else [])
+    assert json.loads(found.to_json())["rows"][lonely]["neighbours_with_another_label"] is None
