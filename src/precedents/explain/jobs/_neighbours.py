@@ -112,7 +112,7 @@ def _first_of_equals(scores: Tensor, last: Tensor, k: int) -> Tensor:
 
 
 def votes(top: TopK, labels: Tensor, classes: int) -> Tensor:
-    """For each instance how many [n, c] of its neighbours have each label; those that are unlike it do not vote."""
+    """For each instance how many [n, c] of its neighbours have each label; what is unlike it has no vote."""
     found = torch.zeros(len(top.indices), classes, dtype=torch.double)
     return found.scatter_add_(1, labels[top.indices], alike(top).double())
 

@@ -5,9 +5,9 @@ The doubt in a label is what the model says against it, and what its neighbourho
     doubt = min(loss, 10) + log((most votes + 4) / (votes for the label + 4))
 
 The 25 nearest training instances vote, each for its own label: by the cosine of all hidden layers (of a
-sketch of 512 numbers, where they have more), or of the inputs where a model has no hidden layer. What has a cosine
-of zero, as texts without a word in common, has no vote: fewer do, or none. Both terms are
-logarithms of likelihoods, so that they are added as the words of independent witnesses are. Where neighbours
+sketch of 512 numbers, where they have more), or of the inputs where a model has no hidden layer. What has a
+cosine of zero, as texts without a word in common, has no vote: fewer do, or none. Both terms are logarithms
+of likelihoods, so that they are added as the words of independent witnesses are. Where neighbours
 disagree among themselves, no label has many more votes than another, and the loss decides; where the model
 has learnt its training set by heart, every loss is small, and the neighbours do. How this was chosen, and how
 it compares with the loss alone, is measured: benchmarks/suspects.py.
