@@ -36,6 +36,7 @@ class View:
     name: str
     cases: Examples = field(repr=False)  # with its own predictions
     top: TopK  # [m, k]
+    unranked: Tensor  # [m], which cases it cannot rank for
     portrayal: Portrayal = field(repr=False)
 
     def label(self, case: int) -> str:

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from precedents.data.examples import Examples
 from precedents.errors import InputError
+from precedents.explain.cautions import Doubts
 from precedents.explain.jobs._portrayal import Portrayal, case_tag
 from precedents.explain.jobs._tabled import Row, Tabled
+from precedents.gradients.rows import Rows
 from precedents.metrics.ranking import TopK, descending
 from precedents.metrics.relevance import Relevance
 from precedents.views.gallery import Strip
@@ -42,6 +44,8 @@ class Contrast(Tabled):
     others: tuple[Tensor, Tensor]  # [k] each, the same for the case taken for the other class
     separating: StandingOut  # in what the two lists differ
     portrayal: Portrayal = field(repr=False)
+    doubts: Doubts = field(repr=False)  # of the case, taken for each class
+    cautions: Sequence[str] = ()  # what speaks against all precedents of the case
 
     columns = ("side", "rank", "index", "id", "score", "other_score")
 
@@ -63,9 +67,9 @@ class Contrast(Tabled):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What separates the two lists, and on which side of it the case is."""
+        """What separates the two lists, on which side of it the case is, and what speaks against all of it."""
         one, other = (f"those for {self._name(side)}" for side in self.sides)
-        return self.separating.sentences(one, other)
+        return [*self.separating.sentences(one, other), *self.cautions]
 
     def rows(self) -> list[Row]:
         """The precedents of both sides."""
@@ -141,6 +145,8 @@ def contrast(
         others.append(matrix[1 - side, order])
     chances = model.finite_logits(case.take([0]), "case").softmax(dim=1)[0]
     lists = [[portrayal.seen(int(i)) for i in top.indices[0]] for top in tops]
+    doubts = _doubts(relevance, twice, matrix)
+    told = not doubts.unranked.any()  # else the lists are arbitrary
     return Contrast(
         metric=metric,
         case=case,
@@ -148,9 +154,18 @@ def contrast(
         chances=(float(chances[sides[0]]), float(chances[sides[1]])),
         tops=(tops[0], tops[1]),
         others=(others[0], others[1]),
-        separating=standing_out(lists[0], lists[1], portrayal.of(case, 0)),
+        separating=standing_out(*lists, portrayal.of(case, 0)) if told else StandingOut("none"),
         portrayal=portrayal,
+        doubts=doubts,
     )
+
+
+def _doubts(relevance: Relevance, cases: Examples, matrix: Tensor) -> Doubts:
+    """Where the metric cannot rank, from all scores [m, n]."""
+    asked = cases.take(range(len(cases)))
+    empty = Rows.of(relevance.metric.features(relevance.workspace.classifier, asked)).squares() == 0
+    tied = (matrix == matrix[:, :1]).all(dim=1) & (matrix.shape[1] > 1)
+    return Doubts(torch.zeros(len(cases), 0, dtype=torch.bool), tied, empty)
 
 
 def two_classes(number: Callable[[Any], int], one: Any, other: Any) -> tuple[int, int]:

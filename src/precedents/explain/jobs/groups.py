@@ -73,6 +73,7 @@ class Groups(Tabled):
     groups: Sequence[Group]
     cases: Examples = field(repr=False)
     portrayal: Portrayal = field(repr=False)
+    left_out: Sequence[str] = ()  # what is said of cases that the metric cannot rank for: they are in no group
 
     columns = ("group", "cases", "rank", "index", "id", "label", "count", "share")
 
@@ -109,11 +110,12 @@ class Groups(Tabled):
         return self._notes(self.groups[:SHOWN])
 
     def _notes(self, groups: Sequence[Group]) -> list[str]:
-        return [
+        shared = [
             f"{_short(group.name)}: {sentence}"
             for group in groups
             for sentence in group.shared.sentences("its precedents", "others of their classes")
         ]
+        return [*shared, *self.left_out]
 
     def rows(self) -> list[Row]:
         """For each group its precedents, most frequent first."""
@@ -238,10 +240,10 @@ def _is_missing(name: Any) -> bool:
 
 
 def grouped(names: Sequence[str | None], top: Mapping[int, Sequence[int]], portrayal: Portrayal) -> list[Group]:
-    """The groups of these names, the largest first, then by name; `top` has the precedents of each case."""
+    """The groups of these names, the largest first, then by name; `top` has the precedents of each case that is ranked for."""
     places: dict[str, list[int]] = {}
     for case, name in enumerate(names):
-        if name is not None:
+        if name is not None and case in top:
             places.setdefault(name, []).append(case)
     order = sorted(places, key=lambda name: (-len(places[name]), name))
     model, labels = portrayal.subject.classifier, portrayal.subject.train.labels

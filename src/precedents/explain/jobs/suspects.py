@@ -95,6 +95,7 @@ class Suspects(Tabled):
     indices: Sequence[int]  # most suspicious first
     portrayal: Portrayal = field(repr=False)
     judged: bool = False  # whether there were cases to accuse
+    left_out: Sequence[str] = ()  # what is said of wrong predictions that accuse nobody
 
     columns = (
         "rank",
@@ -122,6 +123,11 @@ class Suspects(Tabled):
             f"{len(self.indices)} of {len(self.evidence.labels)} training labels that may be wrong, "
             "most suspicious first"
         )
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """How many wrong predictions accuse nobody, as the metric cannot rank for them."""
+        return self.left_out
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -243,10 +249,13 @@ def wrong_cases(cases: Examples, predicted: Tensor) -> list[int]:
     return [int(i) for i in (cases.labels != predicted).nonzero().flatten()]
 
 
-def accusers_of(top: TopK, places: Sequence[int], n: int) -> list[list[int]]:
-    """For each training instance the cases, whose places are given, that it is a precedent of."""
+def accusers_of(top: TopK, places: Sequence[int], unranked: Tensor, n: int) -> list[list[int]]:
+    """For each training instance the cases, whose places are given, that it is a precedent of.
+
+    Cases that are `unranked` [m] accuse nobody.
+    """
     found: list[list[int]] = [[] for _ in range(n)]
-    for case, row in zip(places, top.indices.tolist(), strict=True):
-        for i in row:
+    for case, row, lost in zip(places, top.indices.tolist(), unranked.tolist(), strict=True):
+        for i in [] if lost else row:
             found[i].append(case)
     return found
