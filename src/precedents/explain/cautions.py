@@ -73,7 +73,9 @@ def left_out(unranked: Tensor, metric: str) -> list[str]:
     count = int(unranked.sum())
     if not count:
         return []
-    return [f"{count} of {len(unranked)} cases are not counted, as {metric} cannot rank for them: explain says why."]
+    return [
+        f"{count} of {len(unranked)} cases are not counted, as {metric} cannot rank for them: explain says why."
+    ]
 
 
 def marks(

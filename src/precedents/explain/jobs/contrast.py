@@ -146,7 +146,10 @@ def contrast(
     chances = model.finite_logits(case.take([0]), "case").softmax(dim=1)[0]
     lists = [[portrayal.seen(int(i)) for i in top.indices[0]] for top in tops]
     doubts = _doubts(relevance, twice, matrix)
-    told = not doubts.unranked.any()  # else the lists are arbitrary
+    asked = portrayal.of(case, 0)
+    separating = StandingOut("none")  # of lists that are arbitrary
+    if not doubts.unranked.any():
+        separating = standing_out(lists[0], lists[1], asked)
     return Contrast(
         metric=metric,
         case=case,
@@ -154,7 +157,7 @@ def contrast(
         chances=(float(chances[sides[0]]), float(chances[sides[1]])),
         tops=(tops[0], tops[1]),
         others=(others[0], others[1]),
-        separating=standing_out(*lists, portrayal.of(case, 0)) if told else StandingOut("none"),
+        separating=separating,
         portrayal=portrayal,
         doubts=doubts,
     )

@@ -240,7 +240,7 @@ def _is_missing(name: Any) -> bool:
 
 
 def grouped(names: Sequence[str | None], top: Mapping[int, Sequence[int]], portrayal: Portrayal) -> list[Group]:
-    """The groups of these names, the largest first, then by name; `top` has the precedents of each case that is ranked for."""
+    """The groups of these names, the largest first, then by name; `top` has the precedents of cases."""
     places: dict[str, list[int]] = {}
     for case, name in enumerate(names):
         if name is not None and case in top:
