@@ -170,3 +170,17 @@ def test_what_has_changed_since_is_not_searched(which, what) -> None:
         pr.StaleError, match=f"{what.capitalize()} 2 of the {which}(ing)? set has changed since"
     ):
         explainer.near_duplicates(test)
+
+
+def test_a_page_says_what_its_pairs_mean() -> None:
+    x = torch.tensor([[0.0, 0.0], [9.0, 9.0], [0.01, 0.0], [5.0, 1.0], [5.0, 1.0]])
+
+    def legend(labels: list[int], test=None, rows=x) -> str:
+        return pr.Explainer(torch.nn.Linear(2, 2), (rows, torch.tensor(labels))).near_duplicates(test).legend
+
+    assert legend([0, 0, 0, 1, 1]) == ""
+    assert "may both be right" in legend([0, 0, 1, 1, 1])  # nearly the same
+    assert "may both be right" not in legend([0, 0, 0, 0, 1])
+    assert "One of the two is wrong, or the label cannot be told" in legend([0, 0, 0, 0, 1])
+    assert "accuracy" not in legend([0, 0, 0, 0, 1], (x[:1] + 50, torch.tensor([0])))
+    assert "accuracy" in legend([0, 0, 0, 0, 1], (x[:1], torch.tensor([0])))

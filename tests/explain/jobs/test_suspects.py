@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import precedents as pr
-from benchmarks.suspects import average_precision, in_order, precision, tables
+from benchmarks.suspects import CHOSEN, Known, average_precision, in_order, is_due, precision, tables
 from tests.explain.jobs.conftest import fitted
 
 
@@ -194,3 +194,37 @@ def test_what_has_nothing_in_common_has_no_vote_and_the_order_does_not_matter() 
     lonely = next(rank for rank, i in enumerate(found.indices) if alike[i] == 0)
     assert list(found.strips()[lonely].precedents) == []  # which fails if it is not drawn
     assert json.loads(found.to_json())["rows"][lonely]["neighbours_with_another_label"] is None
+
+
+def of_worlds(*names: str, fit: str | None = None) -> list[dict]:
+    """The records of some of the models."""
+    return [r for r in RECORDS if (not names or r["world"] in names) and fit in (None, r["fit"])]
+
+
+def test_what_the_page_says_of_other_seeds_and_of_the_reasons_alone() -> None:
+    others = [record for record in RECORDS if record["seed"] != CHOSEN]
+    groups = {(record["world"], record["fit"]) for record in others}
+    for world, fit in groups:
+        own = [record for record in others if (record["world"], record["fit"]) == (world, fit)]
+        assert np.mean(gains("suspects", AVERAGE, own)) >= 0
+    networks = {record["world"] for record in RECORDS} - {record["world"] for record in others}
+    assert networks == {"mnist-resnet", "fashion-resnet", "trec-lstm"}  # "there is seed 0 alone"
+    short = of_worlds(fit="short")
+    for quality in (PRECISION, AVERAGE):
+        assert abs(np.mean(gains("neighbours", quality, short))) < 0.03  # "about as good as the loss"
+    assert min(gains("neighbours", AVERAGE, short)) < -0.2  # "far below it for some models"
+    assert np.mean(gains("neighbours", AVERAGE, of_worlds(fit="long"))) > 0.2
+    for world in {record["world"] for record in RECORDS}:
+        gain = np.mean(gains("self_relevance", AVERAGE, of_worlds(world)))
+        assert (gain >= 0) == (world in ("digits-linear", "digits-mlp", "trec-tfidf")), world
+
+
+def test_of_what_is_kept_a_new_ranking_is_measured(tmp_path) -> None:
+    found = pr.Explainer(torch.nn.Linear(2, 2), (torch.eye(2), torch.tensor([0, 1]))).suspects().evidence
+    known = Known(found, torch.zeros(2), torch.zeros(2, 2), torch.tensor([False, True]))
+    known.kept(tmp_path / "old.npz")
+    assert is_due("old", ["old"], tmp_path)
+    assert not is_due("old", ["old"], None)
+    assert not is_due("other", ["old", "other"], tmp_path)
+    assert is_due("new", ["old"], None)
+    assert torch.equal(Known.read(tmp_path / "old.npz").evidence.doubt, found.doubt)

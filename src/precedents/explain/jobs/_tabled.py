@@ -51,7 +51,10 @@ class Tabled(ABC):
     def strips(self) -> list[Strip]:
         """What is drawn."""
 
-    legend = ""  # how a page of it is read
+    @property
+    def legend(self) -> str:
+        """How a page of it is read."""
+        return ""
 
     @property
     def notes(self) -> Sequence[str]:

@@ -75,10 +75,24 @@ class NearDuplicates(Tabled):
         "conflict",
     )
 
-    legend = (
-        "Cases that are in the training set, too, make the accuracy look better than it is; pairs whose labels "
-        "differ (✗) cannot both be right."
-    )
+    @property
+    def legend(self) -> str:
+        """What the pairs that there are mean."""
+        told = [
+            (
+                any(pair.where == "test" for pair in self.pairs),
+                "Cases that are in the training set, too, make the accuracy look better than it is.",
+            ),
+            (
+                any(pair.conflict and pair.exact for pair in self.pairs),
+                "✗: the labels differ. One of the two is wrong, or the label cannot be told from the input.",
+            ),
+            (
+                any(pair.conflict and not pair.exact for pair in self.pairs),
+                "Of nearly the same inputs, two labels (✗) may both be right.",
+            ),
+        ]
+        return " ".join(sentence for holds, sentence in told if holds)
 
     def __len__(self) -> int:
         return len(self.pairs)
