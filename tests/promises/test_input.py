@@ -898,3 +898,9 @@ def test_sets_whose_columns_are_others_than_those_of_the_training_set_are_refuse
         ) as caught:
             ask()
         one_line(caught.value)
+
+
+def test_a_frame_without_columns_is_refused_in_one_line() -> None:
+    with pytest.raises(PrecedentsError, match=r"cannot take inputs of the shape \(2, 0\)") as caught:
+        Explainer(linear(), (pd.DataFrame(index=range(12)), Y))
+    one_line(caught.value)

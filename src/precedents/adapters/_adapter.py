@@ -78,7 +78,8 @@ class Adapter(ABC):
         made = Examples.of(data, what, labels=self.where.labels, ids=column, classes=self.named_classes)
         if what == TRAINING:
             self.named_columns = made.columns
-        refuse_another_order(made.columns, self.named_columns, what)
+        else:
+            refuse_another_order(made.columns, self.named_columns, what)
         return made
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:

@@ -94,7 +94,7 @@ class Items:
         return checked_ids(found, len(self), what)
 
     def known_ids(self, column: str | None, unique: bool = True) -> Sequence[Id] | None:
-        """The same where nothing is demanded of them, as of cases."""
+        """The ids that a column has, or else those that are known; nothing is refused, as of cases."""
         names = ID_COLUMNS if column is None else (column,)
         found = next((each for each in map(self._column, names) if each is not None), None)
         return self.called if found is None else ids_among(found, unique)

@@ -23,7 +23,9 @@ def numeric(frame: Any, what: str) -> Any:
             raise _missing(name, what, f", first at {str(frame.index[missing.argmax()])!r}")
     if not hasattr(frame, "iloc"):  # of another library
         return frame.to_numpy()
-    return frame.to_numpy(np.result_type(*(getattr(kind, "numpy_dtype", kind) for kind in frame.dtypes)))
+    return frame.to_numpy(
+        np.result_type(np.bool_, *(getattr(kind, "numpy_dtype", kind) for kind in frame.dtypes))
+    )
 
 
 def numeric_row(row: Any, what: str) -> Any:

@@ -38,7 +38,7 @@ class ItemForm:
     names: Names | None = None  # that labels may be
 
     def named(self, names: Names | None) -> "ItemForm":
-        """The same for labels that may be these names."""
+        """The same place, for labels that may be these names."""
         return self if names is None else replace(self, names=names)
 
     def parts(self, item: Any, where: str) -> tuple[Any, Any]:
@@ -155,7 +155,10 @@ def checked_labels(y: Any, count: int, what: str, names: Names | None = None) ->
         raise InputError(f"The {what} has no labels. Pass a pair (inputs, labels).")
     refuse_masked(y, f"The label vector of the {what}")
     try:
-        labels = torch.as_tensor(plain_array(y.to_numpy() if hasattr(y, "to_numpy") else y)).detach().cpu()
+        values = y.to_numpy() if hasattr(y, "to_numpy") else y
+        labels = (
+            torch.as_tensor(plain_array(values) if isinstance(values, np.ndarray) else values).detach().cpu()
+        )
     except (TypeError, ValueError, RuntimeError, OverflowError):
         values = [] if isinstance(y, str) or not isinstance(y, Iterable) else list(y)
         if any(isinstance(value, str) for value in values):
