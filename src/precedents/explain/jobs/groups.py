@@ -187,7 +187,7 @@ def _short(name: str) -> str:
     """The name of a group on one line; of a long class the beginning and the end, in which others may differ.
 
     >>> _short(f"{'Home & Garden > ' * 9}Skillets taken for Toys")
-    'Home & Garden > Home & Garden... Garden > Home & Garden > Skillets taken for Toys'
+    'Home & Garden > Home & Garden...n > Home & Garden > Skillets taken for Toys'
     """
     parts = [clipped(part, max(NAME, len(part))) for part in name.split(TAKEN)]
     half = NAME // 2

@@ -88,7 +88,7 @@ class Suspects(Tabled):
     >>> _ = model.weight.data.copy_(4 * torch.eye(2))
     >>> print(pr.Explainer(model, (x, torch.tensor([0, 0, 0, 1, 1, 0]))).suspects(k=1))
     1 of 6 training labels that may be wrong, most suspicious first
-      #5  given 0  better 1  loss 3.63  40% of 5 neighbours have another label
+      #5  given 0  better 1  loss 3.63  67% of 3 neighbours have another label
     """
 
     metric: str
