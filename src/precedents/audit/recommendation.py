@@ -4,9 +4,9 @@ Among the metrics that have a result, and that explain a case within what can be
 come first of which no criterion was left out or failed to run: what was not tried is not passed. Of them the
 best has the fewest failed criteria, then the fewest weak ones, then the highest mean of its success rates, then
 the least work (counted, not measured), then the first place in the list. What is undecided counts as the worst
-that is open; what was left out, failed to run, or has a result of other metrics alone counts as failed: nothing is
-recommended for having less evidence. So a metric that passes everything comes before all others; where none does, the least bad is named
-with what it fails.
+that is open, and what was left out, or failed to run, or what only other metrics have a result of, as failed:
+nothing is recommended for having less evidence. So a metric that passes everything comes before all others; where
+none does, the least bad is named with what it fails.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Standing:
 
     metric: str
     results: Mapping[str, Result]  # by criterion
-    missing: Mapping[str, str]  # criteria that have a meaning here but no result, and of what kind is the reason
+    missing: Mapping[str, str]  # criteria that have no result but a meaning, with the kind of the reason
     rate: float  # the mean of the success rates
     work: float
     why: Mapping[str, str]  # of criteria in which it is weak or failed, a sentence
