@@ -231,10 +231,8 @@ def test_an_interruption_ends_an_audit(world) -> None:
 class Slow:
     """Features that take their time."""
 
-    __name__ = "slow"
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.seen = seconds, 0
+    def __init__(self, seconds: float, name: str = "slow") -> None:
+        self.seconds, self.seen, self.__name__ = seconds, 0, name
 
     def __call__(self, model, batch):
         self.seen += len(batch.labels)
@@ -276,14 +274,36 @@ class Sleepy(Criterion):
         return rate("sleepy", torch.ones(len(trial.cases)), 0.5, 0.9)
 
 
-def test_what_takes_longer_than_estimated_does_not_take_the_others_time(world) -> None:
+@pytest.mark.parametrize("engine", [None, "serial"])
+def test_what_takes_longer_than_estimated_does_not_take_the_others_time(engine, world) -> None:
     metrics = [
         f"{similarity}:{each}" for similarity in ("dot", "cosine", "l2") for each in ("inputs", "gradient")
     ]
-    found = audit(*world, metrics=metrics, criteria=[Sleepy()], within=1.2, k=3)
+    found = audit(*world, metrics=metrics, criteria=[Sleepy()], within=1.2, k=3, engine=engine)
     done = sum(isinstance(found[name, found.criteria[0]], Result) for name in found.metrics)
     assert done <= 3  # a fourth would begin when the time is over
     assert {kind for name in found.metrics for kind, _ in lacks(found, name)} == {"left out"}
+
+
+def test_estimates_do_not_take_the_time_of_the_work(world) -> None:
+    slow = [Slow(0.05, f"slow_{number}") for number in range(6)]
+    metrics = ["cos_x", *(Metric(each, cosine) for each in slow)]
+    found = audit(*world, metrics=metrics, criteria=["identical_class"], within=1.0, k=3)
+    assert whole(found, "cos_x")
+    assert {kind for name in found.metrics[1:] for kind, _ in lacks(found, name)} == {"left out"}
+    assert sum(each.seen for each in slow) * 0.05 < 3  # the last trial may begin in time
+
+
+def test_the_agreement_is_kept_and_does_not_take_time_that_there_is_none_of(world, tmp_path) -> None:
+    options = {"criteria": ["identical_class", own_criterion], "k": 3}
+    audit(*world, metrics=["cos_x", "cos_grad"], keep=tmp_path / "failed", **options)
+    assert '"piece": ["agreement"]' in (tmp_path / "failed" / "records.jsonl").read_text()
+    options |= {"metrics": ["cos_x", "cos_grad", METRICS["memory of torch"][0]], "keep": tmp_path / "large"}
+    first = audit(*world, **options)
+    late = audit(*world, within=1e-9, **options)
+    assert whole(late, "cos_x") == whole(first, "cos_x")
+    assert not late.agreement
+    assert audit(*world, **options).agreement == first.agreement != {}
 
 
 def test_what_takes_long_is_done_where_there_is_time(world) -> None:

@@ -74,8 +74,9 @@ def audit(
 
     An audit always ends: what cannot be afforded is left out before its work begins, by name and reason, and
     so is what fails. `memory` bounds the bytes that may be used. `within` bounds the seconds of all work, also
-    as a text such as "10 min" (None for any): metrics of the least work come first, and one whose estimate does
-    not fit into the rest of the time is left out. `afford` is how many seconds explaining one case may take: a
+    as a text such as "10 min" (None for any), also of estimates and by an `engine`: metrics of the least work come
+    first, one whose estimate does not fit into the rest of the time is left out, and so is what is not begun when
+    the time is over. A first look at the model and its data, and what is begun, end all the same. `afford` is how many seconds explaining one case may take: a
     metric by which the first case, fit included, is estimated to take more than twice as long is left out, and
     of the others one is recommended by which one case more was measured to take no longer.
 

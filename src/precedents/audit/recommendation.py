@@ -5,8 +5,8 @@ come first of which no criterion was left out or failed to run: what was not tri
 best has the fewest failed criteria, then the fewest weak ones, then the highest mean of its success rates, then
 the least work (counted, not measured), then the first place in the list. What is undecided counts as the worst
 that is open, and what was left out, or failed to run, or what only other metrics have a result of, as failed:
-nothing is recommended for having less evidence. So a metric that passes everything comes before all others; where
-none does, the least bad is named with what it fails.
+nothing is recommended for having less evidence. So a metric that passes everything comes before all others;
+where none does, the least bad is named with what it fails.
 """
 
 from collections.abc import Mapping, Sequence
