@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -231,8 +231,10 @@ def test_an_interruption_ends_an_audit(world) -> None:
 class Slow:
     """Features that take their time."""
 
-    def __init__(self, seconds: float, name: str = "slow") -> None:
-        self.seconds, self.seen, self.__name__ = seconds, 0, name
+    __name__ = "slow"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.seen = seconds, 0
 
     def __call__(self, model, batch):
         self.seen += len(batch.labels)
@@ -267,31 +269,48 @@ def test_what_takes_too_long_is_left_out_without_its_work(limits, reason, world)
 
 @dataclass(frozen=True)
 class Sleepy(Criterion):
-    """One that takes half a second more than it says."""
+    """One that takes 500 seconds more than it says, by a clock that nothing else moves."""
+
+    clock: ClassVar[Clock] = Clock()
 
     def __call__(self, trial, metric):
-        time.sleep(0.5)
+        self.clock.passes(500)
         return rate("sleepy", torch.ones(len(trial.cases)), 0.5, 0.9)
 
 
 @pytest.mark.parametrize("engine", [None, "serial"])
-def test_what_takes_longer_than_estimated_does_not_take_the_others_time(engine, world) -> None:
+def test_what_takes_longer_than_estimated_does_not_take_the_others_time(engine, world, monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules["precedents.audit.pieces"], "monotonic", Sleepy.clock)
+    monkeypatch.setattr(sys.modules["precedents.audit.by_engine"], "time", Sleepy.clock)
     metrics = [
         f"{similarity}:{each}" for similarity in ("dot", "cosine", "l2") for each in ("inputs", "gradient")
     ]
-    found = audit(*world, metrics=metrics, criteria=[Sleepy()], within=1.2, k=3, engine=engine)
+    found = audit(*world, metrics=metrics, criteria=[Sleepy()], within=700, k=3, engine=engine)
     done = sum(isinstance(found[name, found.criteria[0]], Result) for name in found.metrics)
-    assert done <= 3  # a fourth would begin when the time is over
+    assert done == 2  # the second begins after 500 seconds, and a third would after 1000
     assert {kind for name in found.metrics for kind, _ in lacks(found, name)} == {"left out"}
 
 
-def test_estimates_do_not_take_the_time_of_the_work(world) -> None:
-    slow = [Slow(0.05, f"slow_{number}") for number in range(6)]
-    metrics = ["cos_x", *(Metric(each, cosine) for each in slow)]
-    found = audit(*world, metrics=metrics, criteria=["identical_class"], within=1.0, k=3)
+class Ticking:
+    """Features that take two seconds for each instance, by a clock that nothing else moves."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.__name__, self.clock = name, clock
+
+    def __call__(self, model, batch):
+        self.clock.passes(2 * len(batch.labels))
+        return inputs(model, batch)
+
+
+def test_estimates_do_not_take_the_time_of_the_work(world, monkeypatch) -> None:
+    clock = Clock()
+    for name in ("pieces", "estimate"):
+        monkeypatch.setattr(sys.modules[f"precedents.audit.{name}"], "monotonic", clock)
+    metrics = [Metric(Ticking(f"ticking_{number}", clock), cosine) for number in range(12)]
+    found = audit(*world, metrics=["cos_x", *metrics], criteria=["identical_class"], within=1000, k=3)
     assert whole(found, "cos_x")
-    assert {kind for name in found.metrics[1:] for kind, _ in lacks(found, name)} == {"left out"}
-    assert sum(each.seen for each in slow) * 0.05 < 3  # the last trial may begin in time
+    assert {kind for kind, _ in lacks(found, found.metrics[-1])} == {"left out"}
+    assert clock.now < 1500  # the last estimate, of all instances at most, and the last work begin in time
 
 
 def test_the_agreement_is_kept_and_does_not_take_time_that_there_is_none_of(world, tmp_path) -> None:
