@@ -21,6 +21,7 @@ from precedents import (
     InputError,
     Metric,
     NotApplicable,
+    Result,
     Trial,
     audit,
     judge,
@@ -226,6 +227,18 @@ def test_rate_needs_a_result(linear_audit, linear, train, test) -> None:
         linear_audit.rate("cos_last")
     with pytest.raises(UnknownNameError, match="metric of this audit"):
         linear_audit.rate("cos_x")
+
+
+def test_a_rate_is_not_known_where_a_criterion_that_counts_failed(model, train, test) -> None:
+    def gone(*_):
+        raise RuntimeError("the weights are gone")
+
+    found = audit(model, train, test, metrics=["dot_x"], retrain=gone, k=3)
+    assert isinstance(found["dot_x", "identical_class"], Result)
+    told = r"not known: identical_subclass has no result \(error\)\. .*gone"
+    for asked in (found.rate, found.least, Audit.from_json(found.to_json()).rate):
+        with pytest.raises(NotApplicable, match=told):
+            asked("dot_x")
 
 
 # A value.

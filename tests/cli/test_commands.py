@@ -147,6 +147,16 @@ def test_fail_under_is_the_exit_code(folder, precedents, metric, under, code) ->
     assert "cos_grad" in done.out
 
 
+def test_fail_under_is_not_held_where_a_rate_is_not_known(folder, precedents) -> None:
+    command = f"audit {RUN} --metrics gc --fail-under 0.1 --within 0.000001 --report late.html"
+    done = precedents(*command.split())
+    assert done.code == 2
+    assert "– left out: cos_grad." in done.out  # the table says why
+    assert (folder / "late.html").stat().st_size
+    told = "precedents: The success rate of cos_grad is not known: identical_class has no result (left out)."
+    assert done.err.splitlines()[-1].startswith(told)
+
+
 @pytest.mark.parametrize(("cases", "under", "told"), [(20, 0.95, True), (60, 0.9, False)])
 def test_fail_under_says_when_the_cases_are_too_few_to_tell(folder, precedents, cases, under, told) -> None:
     command = f"audit {RUN} --metrics gc --criteria identical_class --cases {cases} --fail-under {under}"

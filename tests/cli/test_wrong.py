@@ -22,6 +22,8 @@ def bad_set(): return torch.nn.Linear(2, 2), 5, (torch.rand(4, 2), torch.arange(
 thing = 5
 """
 
+NO_NUMBERS = ("--5", "²", "①")
+
 WRONG = [
     ("nonsense", "No such command 'nonsense'"),
     ("metrics --nonsense", "No such option"),
@@ -39,6 +41,9 @@ WRONG = [
     (f"explain {RUN}", "Missing option '--case'"),
     (f"explain {RUN} --case 9999", "There is no case 9999: the test set has"),
     (f"explain {RUN} --case=-1", "There is no case -1"),
+    *((f"explain {RUN} --case={each}", f"There is no case {each}") for each in NO_NUMBERS),
+    *((f"explain {RUN} --case 1 --label={each}", each) for each in NO_NUMBERS),
+    *((f"answers {RUN} --cases 5 --index={each}", each) for each in NO_NUMBERS),
     (f"explain {RUN} --case 1 --metric gcc", "No metric is named 'gcc'"),
     (f"explain {RUN} --case 1 --metric cosine:nothing", "No feature map is named 'nothing'"),
     (f"explain {RUN} --case 1 --metric cos_last", "The model is linear: it has no hidden layer"),
@@ -60,8 +65,15 @@ WRONG = [
     (f"audit {RUN} --fail-under 2", "Invalid value for '--fail-under'"),
     (f"audit {RUN} --rule papr", "Invalid value for '--rule'"),
     (f"audit {RUN} --report my_model.py", "my_model.py is there already"),
-    (f"audit {RUN} --metrics gd --criteria identical_class --cases 5 --fail-under 0.5", "metric of this audit"),
-    (f"audit {RUN} --metrics gc --criteria identical_instance --cases 5 --fail-under 0.5", "has a result for"),
+    (
+        f"audit {RUN} --metrics gd --fail-under 0.5 --report page.html",
+        "--fail-under is of --metric gc, but this audit has dot_grad. Pass --metric dot_grad, or name gc in",
+    ),
+    (f"audit {RUN} --metric cosine:residual --fail-under 0.5", "or name cosine:residual in --metrics"),
+    (
+        f"audit {RUN} --metrics gc --criteria identical_instance --fail-under 0.5 --report page.html",
+        "--fail-under is of identical_class or identical_subclass. Name one of them in --criteria",
+    ),
     (f"audit {RUN} --keep my_model.py", "is no folder and cannot become one"),
     ("audit --target my_model", "--target is 'my_model'. Write package.module:factory"),
     ("audit --target nowhere:factory", "nowhere cannot be imported: ModuleNotFoundError"),

@@ -3,6 +3,7 @@ import pytest
 import torch
 from conftest import mlp, trained
 from torch import nn
+from torch.nn.utils import prune
 
 from precedents import Explainer
 
@@ -77,6 +78,28 @@ def test_a_frozen_last_layer_has_no_parts(train, cases) -> None:
     model = mlp().double()
     model[-1].requires_grad_(False)
     assert Explainer(model, train).explain(cases, k=3).parts is None
+
+
+MADE_OF_OTHERS = {
+    "a pruned weight": lambda layer: prune.l1_unstructured(layer, "weight", 0.4),
+    "a pruned bias": lambda layer: prune.l1_unstructured(layer, "bias", 1),
+    "a length and a direction": nn.utils.weight_norm,
+    "a spectral norm": nn.utils.spectral_norm,
+    "a parametrization": nn.utils.parametrizations.weight_norm,
+    "a parameter more": lambda layer: layer.register_parameter("scale", nn.Parameter(torch.ones(1))),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning", "ignore:.*performance drop")
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
+@pytest.mark.parametrize("kind", MADE_OF_OTHERS)
+def test_a_last_layer_that_is_made_of_other_parameters_has_no_parts(kind, train, cases) -> None:
+    model = mlp().double()
+    MADE_OF_OTHERS[kind](model[-1])
+    explainer = Explainer(model.eval(), train)
+    assert explainer.explain(cases, k=3).parts is None
+    assert explainer.explain(cases.repeat(4, 1), k=40).parts is None  # of more precedents than are few
+    assert explainer.estimate(2).seconds > 0
 
 
 def test_a_certain_prediction_has_parts_all_the_same(train, cases) -> None:

@@ -278,15 +278,51 @@ class Sleepy(Criterion):
         return rate("sleepy", torch.ones(len(trial.cases)), 0.5, 0.9)
 
 
-def test_what_takes_longer_than_estimated_does_not_take_the_others_time(world, monkeypatch) -> None:
+@pytest.mark.parametrize("engine", [None, "serial"])
+def test_what_takes_longer_than_estimated_does_not_take_the_others_time(engine, world, monkeypatch) -> None:
     monkeypatch.setattr(sys.modules["precedents.audit.pieces"], "monotonic", Sleepy.clock)
+    monkeypatch.setattr(sys.modules["precedents.audit.by_engine"], "time", Sleepy.clock)
     metrics = [
         f"{similarity}:{each}" for similarity in ("dot", "cosine", "l2") for each in ("inputs", "gradient")
     ]
-    found = audit(*world, metrics=metrics, criteria=[Sleepy()], within=700, k=3)
+    found = audit(*world, metrics=metrics, criteria=[Sleepy()], within=700, k=3, engine=engine)
     done = sum(isinstance(found[name, found.criteria[0]], Result) for name in found.metrics)
     assert done == 2  # the second begins after 500 seconds, and a third would after 1000
     assert {kind for name in found.metrics for kind, _ in lacks(found, name)} == {"left out"}
+
+
+class Ticking:
+    """Features that take two seconds for each instance, by a clock that nothing else moves."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.__name__, self.clock = name, clock
+
+    def __call__(self, model, batch):
+        self.clock.passes(2 * len(batch.labels))
+        return inputs(model, batch)
+
+
+def test_estimates_do_not_take_the_time_of_the_work(world, monkeypatch) -> None:
+    clock = Clock()
+    for name in ("pieces", "estimate"):
+        monkeypatch.setattr(sys.modules[f"precedents.audit.{name}"], "monotonic", clock)
+    metrics = [Metric(Ticking(f"ticking_{number}", clock), cosine) for number in range(12)]
+    found = audit(*world, metrics=["cos_x", *metrics], criteria=["identical_class"], within=1000, k=3)
+    assert whole(found, "cos_x")
+    assert {kind for kind, _ in lacks(found, found.metrics[-1])} == {"left out"}
+    assert clock.now < 1500  # the last estimate, of all instances at most, and the last work begin in time
+
+
+def test_the_agreement_is_kept_and_does_not_take_time_that_there_is_none_of(world, tmp_path) -> None:
+    options = {"criteria": ["identical_class", own_criterion], "k": 3}
+    audit(*world, metrics=["cos_x", "cos_grad"], keep=tmp_path / "failed", **options)
+    assert '"piece": ["agreement"]' in (tmp_path / "failed" / "records.jsonl").read_text()
+    options |= {"metrics": ["cos_x", "cos_grad", METRICS["memory of torch"][0]], "keep": tmp_path / "large"}
+    first = audit(*world, **options)
+    late = audit(*world, within=1e-9, **options)
+    assert whole(late, "cos_x") == whole(first, "cos_x")
+    assert not late.agreement
+    assert audit(*world, **options).agreement == first.agreement != {}
 
 
 def test_what_takes_long_is_done_where_there_is_time(world) -> None:

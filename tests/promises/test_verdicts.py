@@ -418,6 +418,18 @@ def test_where_a_failure_is_open_nothing_is_to_be_relied_on_yet() -> None:
 def test_what_only_another_metric_has_a_result_of_is_told() -> None:
     found = recommended(only={"a": ALL, "b": "too large"}, other={"a": BAD, "b": BAD})
     assert (found.metric, found.verdict) == ("only", "undecided")
-    assert "It has no result in b." in found.sentences
+    assert "It has no result in b (not applicable)." in found.sentences
     alone = recommended(only={"a": ALL, "b": "not given"}, other={"a": BAD, "b": "not given"})
     assert (alone.metric, alone.verdict) == ("only", "passed")
+
+
+@pytest.mark.parametrize("kind", ["left out", "error"])
+def test_what_no_metric_has_a_result_of_is_open_unless_it_has_no_meaning(kind) -> None:
+    lack = Inapplicable("no time", kind)
+    results = {"a": ALL, "b": "not given"}
+    both = recommended(first=results | {"c": lack, "d": lack}, second=results | {"c": lack, "d": lack})
+    assert (both.metric, both.verdict) == ("first", "undecided")
+    assert f"It has no result in c ({kind}), d ({kind})." in both.sentences
+    assert "do not rely on these explanations before it is decided" in str(both)
+    one = recommended(first=results | {"c": lack}, second=results | {"c": ALL})
+    assert (one.metric, one.verdict) == ("second", "passed")

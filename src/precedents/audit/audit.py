@@ -85,16 +85,18 @@ class Audit:
         return self.least(metric).mean
 
     def least(self, metric: str) -> Result:
-        """The result of a `metric` whose success rate is `rate`."""
+        """The result of a `metric` whose success rate is `rate`; refused where one that counts is lacking."""
         name = self._known(metric)
-        found = [
-            outcome
-            for (own, text), outcome in self.judgement.outcomes.items()
-            if own == name and isinstance(outcome, Result) and self.judgement.criterion(text).counts
-        ]
+        every, criterion = self.judgement.outcomes.items(), self.judgement.criterion
+        counting = {text: o for (own, text), o in every if own == name and criterion(text).counts}
+        for text, lack in counting.items():
+            if isinstance(lack, Inapplicable) and lack.kind != "not applicable":
+                why = f"{text} has no result ({lack.kind}). {lack.reason}"
+                raise NotApplicable(f"The success rate of {name} is not known: {why}")
+        found = [each for each in counting.values() if isinstance(each, Result)]
         if not found:
-            counting = [each for each in CRITERIA.names() if CRITERIA.get(each).counts]
-            raise NotApplicable(f"Neither {' nor '.join(counting)} has a result for {name}.")
+            known = [each for each in CRITERIA.names() if CRITERIA.get(each).counts]
+            raise NotApplicable(f"Neither {' nor '.join(known)} has a result for {name}.")
         return min(found, key=lambda each: each.mean)
 
     def failed(self, metric: str) -> list[str]:

@@ -7,13 +7,14 @@ process alone writes the ledger, a kernel at a time.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from time import time
 from typing import Any
 
 from precedents.audit.agenda import Agenda
 from precedents.audit.estimate import works
 from precedents.audit.ledger import Ledger
 from precedents.audit.limits import Limits
-from precedents.audit.pieces import Name, lack_of, lack_of_profile, maker, pieces
+from precedents.audit.pieces import Name, lack_in_time, lack_of_profile, maker, pieces
 from precedents.criteria._judgement import attempted
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.metric import Metric
@@ -26,11 +27,13 @@ Errand = tuple[Name, ...]  # pieces that one worker makes, in this order
 def do_on(engine: Engine, agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> None:
     """All pieces that are not in the ledger; `cases` are those that are shown.
 
-    What is left out is so by the estimates alone, as if one worker did everything: that is the same everywhere.
+    Kernels are left out by the estimates, as if one worker did everything: that is the same everywhere. What is
+    not begun when the time is over, by the clock of each machine, is left out, too.
     """
+    began = time()
     groups = list(_groups(agenda, cases, ledger, limits))
     _retrained(agenda, groups)
-    made = engine.run(partial(pieces_made, agenda, tuple(cases)), groups)
+    made = engine.run(partial(pieces_made, agenda, tuple(cases), limits, began), groups)
     for group, (values, kernel) in tracked(made, "audit", len(groups), at_once=engine.elsewhere):
         for name, value in values.items():
             ledger.once(name, partial(_same, value))
@@ -38,11 +41,16 @@ def do_on(engine: Engine, agenda: Agenda, cases: Sequence[int], ledger: Ledger, 
             agenda.trial.kept_kernel(_metric(agenda, group), partial(_same, kernel))
 
 
-def pieces_made(agenda: Agenda, cases: Sequence[int], group: Errand) -> tuple[dict[Name, Any], Kernel | None]:
-    """In a worker: the values of some pieces by their names, and their kernel if a profile was made of it."""
+def pieces_made(
+    agenda: Agenda, cases: Sequence[int], limits: Limits, began: float, group: Errand
+) -> tuple[dict[Name, Any], Kernel | None]:
+    """In a worker: the values of some pieces by their names, and their kernel if a profile was made of it.
+
+    What is not begun in time gets the reason; the audit `began` at this second of the day's clock.
+    """
     values: dict[Name, Any] = {}
     for name in tracked(group, f"audit of {group[0][1]}"):
-        lack = lack_of_profile(name, values)
+        lack = limits.late(time() - began, 0.0) or lack_of_profile(name, values)
         values[name] = asdict(lack) if lack else maker(agenda, cases, name)()
     profiled = any(name[0] == "portrait" and "reason" not in value for name, value in values.items())
     return values, agenda.trial.kernel(_metric(agenda, group)) if profiled else None
@@ -57,9 +65,9 @@ def _metric(agenda: Agenda, group: Errand) -> Metric:
 def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> Iterator[Errand]:
     """What is to be done, kernel by kernel; what cannot be afforded gets its reason at once."""
     spent = 0.0
-    for work in works(agenda):
+    for work in works(agenda, limits.within):
         left = list(pieces(agenda, work, cases, ledger.values))
-        lack = lack_of(work, left, spent, limits)
+        lack = lack_in_time(agenda, work, cases, ledger, spent, limits) if left else None
         for piece in left if lack else ():
             ledger.once(piece.name, partial(asdict, lack))
         if left and not lack:

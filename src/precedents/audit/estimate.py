@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
+from time import monotonic
 
 from precedents.audit.agenda import Agenda
 from precedents.audit.limits import Limits
@@ -20,6 +22,7 @@ from precedents.runtime.wording import readable
 LETTERS = 20  # bytes of a number in a record
 RANKED = 1e-7  # seconds in which one score takes its place in an order
 LEAST = 1e-3  # seconds of any piece of work
+SHARE = 0.05  # of the time of an audit, that estimates may take before its work begins
 
 Rounds = Mapping[tuple[str, str], int]  # how many cases are compared, by model and by kind of cases
 
@@ -34,7 +37,7 @@ class KernelWork:
     again: float = 0.0  # seconds of one more pass over the training set, if it is not kept
     memory: int = 0
     lack: Inapplicable | None = None  # why there will be no results
-    counted: float = 0.0  # operations, by which works are ordered: seconds are not the same twice
+    measured: bool = True  # whether there was time for trials of it
 
     @property
     def seconds(self) -> float:
@@ -85,16 +88,36 @@ def estimate(agenda: Agenda, limits: Limits | None = None) -> AuditEstimate:
     return AuditEstimate(seconds, memory, disk, [found[name] for name in agenda.metrics])
 
 
-def works(agenda: Agenda) -> list[KernelWork]:
-    """The work of all metrics by kernel, from the least to the most."""
+def works(agenda: Agenda, within: float | None = None) -> list[KernelWork]:
+    """The work of all metrics by kernel, from the least to the most.
+
+    Those that an audit `within` so many seconds has no time for are not measured yet.
+    """
     trial, kernels = agenda.trial, dict[object, dict[str, Metric]]()
     for name, metric in agenda.metrics.items():
         fitted = attempted(partial(trial.relevance, metric))
         shared = metric if isinstance(fitted, Inapplicable) else fitted.metric
         kernels.setdefault((shared.features, shared.preconditioner), {})[name] = metric
+    ends = monotonic() + SHARE * (inf if within is None else within)
+    ordered = sorted(kernels.values(), key=partial(_counted, trial))
+    every = [KernelWork(metrics, measured=False) for metrics in ordered]
+    return [measured(agenda, work) if monotonic() < ends else work for work in every]
+
+
+def measured(agenda: Agenda, work: KernelWork) -> KernelWork:
+    """As far as it can be told what a `work` takes: what fails here will say so when it is tried."""
+    if work.measured:
+        return work
+    trial, metric = agenda.trial, next(iter(work.metrics.values()))
     rounds = compared(trial, agenda.criteria.values())
-    found = (_work(trial, metrics, rounds) for metrics in kernels.values())
-    return sorted(found, key=lambda each: each.counted)
+    made = attempted(lambda: _measured(trial.relevance(metric), work.metrics, rounds))
+    return made if isinstance(made, KernelWork) else KernelWork(work.metrics, lack=made)
+
+
+def _counted(trial: Trial, metrics: Mapping[str, Metric]) -> float:
+    """Operations of a case by the first of these metrics: seconds are not the same twice."""
+    found = attempted(lambda: counted_work(trial.relevance(next(iter(metrics.values())))))
+    return 0.0 if isinstance(found, Inapplicable) else found
 
 
 def compared(trial: Trial, criteria: Iterable[Criterion]) -> dict[tuple[str, str], int]:
@@ -119,13 +142,6 @@ def ranking(cases: int, trial: Trial) -> float:
     return LEAST + RANKED * cases * len(trial.workspace.train)
 
 
-def _work(trial: Trial, metrics: Mapping[str, Metric], rounds: Rounds) -> KernelWork:
-    """As far as it can be told: what fails here will say so when it is tried."""
-    metric = next(iter(metrics.values()))
-    made = attempted(lambda: _measured(trial.relevance(metric), metrics, rounds))
-    return made if isinstance(made, KernelWork) else KernelWork(metrics, lack=made)
-
-
 def _measured(relevance: Relevance, metrics: Mapping[str, Metric], rounds: Rounds) -> KernelWork:
     workspace, most = relevance.workspace, max(rounds.values())
     one, many = relevance.estimate(1), relevance.estimate(most)
@@ -135,12 +151,11 @@ def _measured(relevance: Relevance, metrics: Mapping[str, Metric], rounds: Round
             cost.bytes, f"The matrix of {', '.join(metrics)}", "Allow more memory, or use another metric."
         )
     plain = Relevance(replace(relevance.metric, preconditioner=identity), workspace)
-    passing = one.seconds if plain.metric == relevance.metric else plain.estimate(1).seconds
     kept = relevance.vectors.row_bytes * len(relevance.vectors) <= workspace.room
     more = max(0.0, many.seconds - one.seconds) / max(1, most - 1)
-    again, seconds, models = 0.0 if kept else passing, dict[tuple[str, str], float](), set[str]()
+    again = 0.0 if kept else (one if plain.metric == relevance.metric else plain.estimate(1)).seconds
+    seconds, models = dict[tuple[str, str], float](), set[str]()
     for (model, kind), m in rounds.items():
         seconds[model, kind] = (again if model in models else one.seconds) + more * (m - 1)
         models.add(model)
-    counted, memory = counted_work(relevance), max(one.memory, many.memory)
-    return KernelWork(metrics, one.seconds, seconds, again, memory, counted=counted)
+    return KernelWork(metrics, one.seconds, seconds, again, max(one.memory, many.memory))

@@ -72,12 +72,14 @@ def audit(
     is in `audit.recommendation`; `rule` is that of the verdicts: "interval", by which they are earned and
     otherwise undecided, or "paper", by the means alone.
 
-    An audit always ends: what cannot be afforded is left out before its work begins, by name and reason, and
-    so is what fails. `memory` bounds the bytes that may be used. `within` bounds the seconds of all work, also
-    as a text such as "10 min" (None for any): metrics of the least work come first, and one whose estimate does
-    not fit into the rest of the time is left out. `afford` is how many seconds explaining one case may take: a
-    metric by which the first case, fit included, is estimated to take more than twice as long is left out, and
-    of the others one is recommended by which one case more was measured to take no longer.
+    An audit always ends: what cannot be afforded is left out before its work begins, by name and reason, and so
+    is what fails. `memory` bounds the bytes that may be used. `within` bounds the seconds of all work, of
+    estimates and by an `engine`, too, also as a text such as "10 min" (None for any): metrics of the least work
+    come first, one whose estimate does not fit into the rest of the time is left out, and so is what is not
+    begun when the time is over. A first look at the model and its data, and what is begun, end all the same.
+    `afford` is how many seconds explaining one case may take: a metric by which the first case, fit included,
+    is estimated to take more than twice as long is left out, and of the others one is recommended by which one
+    case more was measured to take no longer.
 
     With a folder as `keep`, every finished piece of work is recorded there, also the partial sums of long fits,
     and the same call goes on where it stopped; what was left out or failed is tried again. A folder of another

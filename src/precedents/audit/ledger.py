@@ -96,11 +96,6 @@ class Ledger:
             self.values[piece] = record["value"]
         return self.values[piece]
 
-    @property
-    def lasting(self) -> bool:
-        """Whether no value is one that another try may not have."""
-        return not any(map(_passing, self.values.values()))
-
     def witness(self, name: str, rows: Tensor) -> None:
         """Records what a function of the user gave, or refuses it if it gave something else before."""
         then = self.once((WITNESS, name), rows.tolist)

@@ -9,10 +9,10 @@ from typing import Any
 from precedents.audit.agenda import Agenda
 from precedents.audit.agreement import agreement
 from precedents.audit.audit import Audit
-from precedents.audit.estimate import KernelWork, ranking, rounds_of, works
+from precedents.audit.estimate import KernelWork, measured, ranking, rounds_of, works
 from precedents.audit.instances import Case, duplicates, example_cases, ids_of, pictures, shares
 from precedents.audit.json import plain_agreement, plain_outcome, read_agreement, read_outcome, read_profile
-from precedents.audit.ledger import Ledger
+from precedents.audit.ledger import PASSING, Ledger
 from precedents.audit.limits import Limits
 from precedents.audit.profile import Profile, kernel_name, norms, profile
 from precedents.audit.recommendation import Recommendation, recommend
@@ -54,15 +54,17 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits, work: 
     `scope` says what is audited, `limits` what it may take; `work` does what is not done yet, in the place of
     `do`.
     """
-    trial, subject = agenda.trial, agenda.trial.workspace.subject
+    began, trial, subject = monotonic(), agenda.trial, agenda.trial.workspace.subject
     cases = example_cases(trial)
     with kept_in(ledger.folder, str(scope.facts)):
         if any(name not in ledger.values for name in names(agenda)):
             (work or do)(agenda, [case.index for case in cases], ledger, limits)
     judgement, profiles = _judgement(agenda, ledger.values), _profiles(agenda, ledger.values)
     selecting = {name: own for name, own in agenda.metrics.items() if isinstance(profiles[name], Profile)}
-    agreed = partial(_agreement, trial, selecting, agenda.k)
-    found = ledger.once(("agreement",), agreed) if ledger.lasting else agreed()
+    late = limits.late(monotonic() - began, 0.0)
+    agreed = partial(_agreement, trial, selecting, agenda.k, late)
+    lasting = not any(isinstance(each, Inapplicable) and each.kind in PASSING for each in profiles.values())
+    found = ledger.once(("agreement",), agreed) if lasting else agreed()
     forget(ledger.folder)
     copies = duplicates(trial)
     costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
@@ -106,16 +108,16 @@ def do(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> 
     """All pieces that are not in the ledger, kernel by kernel, from the least work to the most.
 
     What cannot be afforded is left out: its pieces get the reason. So does what is not begun when the time is
-    over, as where work took longer than it was estimated to. `cases` are those that are shown.
+    over, as where work, or its estimate, took longer than was to be expected. `cases` are those that are shown.
     """
-    every = [(work, list(pieces(agenda, work, cases, ledger.values))) for work in works(agenda)]
+    began, lack, kernels = monotonic(), None, works(agenda, limits.within)
+    every = [(work, list(pieces(agenda, work, cases, ledger.values))) for work in kernels]
     tasks = [(work, left, piece) for work, left in every for piece in left]
     expected = list(_expected(every, limits))
-    began, lack = monotonic(), None
     for work, left, piece in tracked(tasks, "audit", work=expected):
         spent = monotonic() - began
         if piece is left[0]:
-            lack = lack_of(work, left, spent, limits)
+            lack = lack_in_time(agenda, work, cases, ledger, spent, limits)
         known = lack or limits.late(spent, 0.0) or lack_of_profile(piece.name, ledger.values)
         ledger.once(piece.name, piece.make if known is None else partial(asdict, known))
         if piece is left[-1]:
@@ -127,6 +129,16 @@ def lack_of(work: KernelWork, left: Sequence[PieceOfWork], spent: float, limits:
     if work.lack is not None:
         return work.lack if work.lack.kind == "left out" else None
     return limits.dear(work.first) or limits.late(spent, sum(piece.seconds for piece in left))
+
+
+def lack_in_time(
+    agenda: Agenda, work: KernelWork, cases: Sequence[int], ledger: Ledger, spent: float, limits: Limits
+) -> Inapplicable | None:
+    """The same when it is a kernel's turn: one that there was no time to measure before is measured now."""
+    if over := limits.late(spent, 0.0):
+        return over
+    now = measured(agenda, work)
+    return lack_of(now, list(pieces(agenda, now, cases, ledger.values)), spent, limits)
 
 
 def lack_of_profile(name: Name, values: Mapping[Name, Any]) -> Inapplicable | None:
@@ -233,7 +245,12 @@ def _outcome(criterion: Criterion, trial: Trial, metric: Metric, rule: VerdictRu
     return asdict(made) if isinstance(made, Inapplicable) else made
 
 
-def _agreement(trial: Trial, metrics: Mapping[str, Metric], k: int) -> dict[str, Any]:
+def _agreement(
+    trial: Trial, metrics: Mapping[str, Metric], k: int, late: Inapplicable | None
+) -> dict[str, Any]:
+    """Of metrics whose kernels are here, and of others unless it is too late."""
+    if late is not None and not all(map(trial.has_kernel, metrics.values())):
+        return asdict(late)
     made = attempted(lambda: plain_agreement(agreement(trial, metrics, k)))
     return asdict(made) if isinstance(made, Inapplicable) else made
 

@@ -4,9 +4,9 @@ Among the metrics that have a result, and that explain a case within what can be
 come first of which no criterion was left out or failed to run: what was not tried is not passed. Of them the
 best has the fewest failed criteria, then the fewest weak ones, then the highest mean of its success rates, then
 the least work (counted, not measured), then the first place in the list. What is undecided counts as the worst
-that is open, and what only other metrics have a result of as failed: nothing is recommended for having less
-evidence. So a metric that passes everything comes before all others; where none does, the least bad is named
-with what it fails.
+that is open, and what was left out, or failed to run, or what only other metrics have a result of, as failed:
+nothing is recommended for having less evidence. So a metric that passes everything comes before all others;
+where none does, the least bad is named with what it fails.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Standing:
 
     metric: str
     results: Mapping[str, Result]  # by criterion
-    missing: Sequence[str]  # criteria that only other metrics have a result of
+    missing: Mapping[str, str]  # criteria that have no result but a meaning, with the kind of the reason
     rate: float  # the mean of the success rates
     work: float
     why: Mapping[str, str]  # of criteria in which it is weak or failed, a sentence
@@ -83,7 +83,7 @@ def recommend(
     each, `afford` how many of them there may be.
     """
     tried = _standings(judgement, profiles)
-    standings = sorted(_complete(tried, judgement) or tried, key=lambda standing: standing.key)
+    standings = sorted(_complete(tried) or tried, key=lambda standing: standing.key)
     if not standings:
         dear = any(isinstance(each, Inapplicable) and each.kind == "left out" for each in profiles.values())
         told = (
@@ -111,36 +111,25 @@ def recommend(
     return Recommendation(best.metric, best.verdict, sentences)
 
 
-def _complete(standings: Sequence[Standing], judgement: Judgement) -> list[Standing]:
+def _complete(standings: Sequence[Standing]) -> list[Standing]:
     """Those of metrics that have gone through every criterion that has a meaning for them."""
-    every = judgement.outcomes.items()
-    short = {name for (name, _), o in every if isinstance(o, Inapplicable) and o.kind != "not applicable"}
-    return [each for each in standings if each.metric not in short]
+    return [each for each in standings if set(each.missing.values()) <= {"not applicable"}]
 
 
 def _standings(judgement: Judgement, profiles: Mapping[str, Profile | Inapplicable]) -> list[Standing]:
-    every = {
-        metric: {
-            criterion: outcome
-            for (name, criterion), outcome in judgement.outcomes.items()
-            if name == metric and isinstance(outcome, Result)
-        }
-        for metric, profile in profiles.items()
-        if not isinstance(profile, Inapplicable)
-    }
-    ran = dict.fromkeys(criterion for results in every.values() for criterion in results)
-    return [
-        Standing(
-            metric,
-            results,
-            [criterion for criterion in ran if criterion not in results],
-            _rate(judgement, results),
-            profile.work,
-            {text: why for text in results if (why := judgement.explained(metric, text))},
-        )
-        for metric, results in every.items()
-        if results and isinstance(profile := profiles[metric], Profile)
-    ]
+    selecting = {name: each for name, each in profiles.items() if isinstance(each, Profile)}
+    found = {key: o for key, o in judgement.outcomes.items() if key[0] in selecting}
+    ran = {text for (_, text), outcome in found.items() if isinstance(outcome, Result)}
+    standings = list[Standing]()
+    for metric, profile in selecting.items():
+        own = {text: outcome for (name, text), outcome in found.items() if name == metric}
+        results = {text: each for text, each in own.items() if isinstance(each, Result)}
+        lacks = {text: each.kind for text, each in own.items() if isinstance(each, Inapplicable)}
+        missing = {text: kind for text, kind in lacks.items() if kind != "not applicable" or text in ran}
+        why = {text: why for text in results if (why := judgement.explained(metric, text))}
+        if results:
+            standings.append(Standing(metric, results, missing, _rate(judgement, results), profile.work, why))
+    return standings
 
 
 def _rate(judgement: Judgement, results: Mapping[str, Result]) -> float:
@@ -189,7 +178,8 @@ def _open(best: Standing) -> list[str]:
     """What is not known of a metric, and how many cases would tell."""
     undecided = {text: each for text, each in best.results.items() if each.verdict == "undecided"}
     told = [f"It is undecided in {text} ({each.mean:.3f}): {each.reason}." for text, each in undecided.items()]
-    return told + [f"It has no result in {', '.join(best.missing)}."] * bool(best.missing)
+    lacks = ", ".join(f"{text} ({kind})" for text, kind in best.missing.items())
+    return told + [f"It has no result in {lacks}."] * bool(lacks)
 
 
 def _reason(best: Standing, within: Sequence[Standing]) -> list[str]:

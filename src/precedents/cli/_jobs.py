@@ -1,5 +1,6 @@
 """What the commands of jobs share: their options, what they ask, and how what it finds is shown and written."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -117,12 +118,17 @@ def case_places(chosen: CommandSubject, named: Sequence[str]) -> list[int]:
 def names(labels: Sequence[str], classes: Sequence[str] | None) -> list[Any]:
     """Classes by their names, or else by their numbers."""
     known = classes or ()
-    return [int(each) if each not in known and each.lstrip("-").isdigit() else each for each in labels]
+    return [each if each in known else _number(each) for each in labels]
 
 
 def places(indices: Sequence[str] | None) -> list[int | str] | None:
     """Training instances by their places, and what is no number by its id; none if none are named."""
-    return [int(each) if each.lstrip("-").isdigit() else each for each in indices] if indices else None
+    return [_number(each) for each in indices] if indices else None
+
+
+def _number(text: str) -> int | str:
+    """The number that a text writes; any other text as it is."""
+    return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text
 
 
 def _told(found: JobValue, written: Files, as_json: bool) -> None:

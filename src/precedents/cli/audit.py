@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +30,7 @@ from precedents.cli._options import (
 from precedents.cli._output import free, put, reporting, say, show, show_estimate, show_json
 from precedents.cli._subject import subject
 from precedents.criteria._verdict import VerdictRule
+from precedents.errors import InputError
 from precedents.runtime.given import share
 
 if TYPE_CHECKING:
@@ -117,6 +119,8 @@ def audit(
         from precedents.metrics.paper import metric as metric_of
 
         metric_of(metric)
+        if fail_under is not None:
+            _can_hold(metric, wanted["metrics"], wanted["criteria"])
         chosen = subject(run, target, data).told(
             keep=place,
             memory=memory,
@@ -131,15 +135,31 @@ def audit(
             show_estimate(estimate(agenda, Limits.of(**chosen.known_to(Limits.of))), as_json)
             return
         found = audited(chosen.model, chosen.train, test, **chosen.options)
-        least = None if fail_under is None else found.least(metric)
         if report is not None:
             put(report, found.to_html(shlex.join(["precedents", *sys.argv[1:]]), name))
         if as_json:
             show_json(found.to_json())
         else:
             show(found)
+        least = None if fail_under is None else found.least(metric)
     if least is not None and fail_under is not None:
         _hold(metric, least, fail_under)
+
+
+def _can_hold(metric: str, metrics: Sequence[str] | None, criteria: Sequence[str] | None) -> None:
+    """Refuses, before any work, what would have no success rate of this `metric` in the end."""
+    from precedents.criteria import CRITERIA
+    from precedents.criteria._judgement import by_text
+    from precedents.metrics.paper import METRICS, name_of
+    from precedents.metrics.paper import metric as metric_of
+
+    known = [name_of(metric_of(each)) for each in (METRICS if metrics is None else metrics)]
+    if known and name_of(metric_of(metric)) not in known:
+        others = f"{', '.join(known)}. Pass --metric {known[0]}, or name {metric} in --metrics."
+        raise InputError(f"--fail-under is of --metric {metric}, but this audit has {others}")
+    if criteria and not any(each.counts for each in by_text(criteria).values()):
+        counting = " or ".join(each for each in CRITERIA.names() if CRITERIA.get(each).counts)
+        raise InputError(f"--fail-under is of {counting}. Name one of them in --criteria.")
 
 
 def _hold(metric: str, least: "Result", under: float) -> None:

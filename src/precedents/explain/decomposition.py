@@ -84,10 +84,15 @@ def _cosines(case: Tensor, train: Tensor, weight: bool, bias: bool) -> Tensor:
 
 
 def _trained(model: Classifier) -> tuple[bool, bool]:
-    """Whether the weight and the bias of the layer that returns the logits are trainable."""
+    """Whether the weight and the bias of the layer that returns the logits are trainable.
+
+    Neither where they are made of other parameters, as when it is pruned: then the product is not the gradient.
+    """
     if model.head is None:
         return False, False
     own = dict(model.module.get_submodule(model.head).named_parameters())
+    if "weight" not in own or own.keys() - {"weight", "bias"}:
+        return False, False
     weight, bias = (name in own and own[name].requires_grad for name in ("weight", "bias"))
     return weight, bias
 
