@@ -128,8 +128,8 @@ def refuse_masked(x: Any, what: str) -> None:
         hidden = np.argwhere(np.ma.getmaskarray(x)).tolist()
         first = f", the first at {hidden[0]}" if x.ndim else ""
         raise InputError(
-            f"{what} is a masked array with {len(hidden)} hidden value(s){first}, and a model would compute with "
-            "what is below. Fill them, as by x.filled(0), or leave these out."
+            f"{what} is a masked array with {len(hidden)} hidden value(s){first}, and a model would compute "
+            "with what is below. Fill them, as by x.filled(0), or leave these out."
         )
 
 
@@ -185,7 +185,7 @@ def checked_labels(y: Any, count: int, what: str, names: Names | None = None) ->
             f"The labels of the {what} are {labels.dtype}; class numbers are integers, but instance {i} has "
             f"{float(labels[i])}. {REGRESSION}"
         )
-    return labels.long()
+    return labels.long().clone()  # the user's own may change
 
 
 def class_names(data: Any, classes: Any) -> Names | None:

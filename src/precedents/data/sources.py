@@ -14,6 +14,7 @@ from torch import Tensor
 
 from precedents.data.inputs import Collated, Inputs, bare, joined, leaves, mapped, shapes, stacked, taken
 from precedents.data.labels import ItemForm, class_number, numbers
+from precedents.data.watch import same_count
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard
 from precedents.runtime.sparse import SparseRows
@@ -118,7 +119,9 @@ class Readings:
     labels: "array[int]" = field(default_factory=lambda: array("q"), repr=False)  # and their labels
     seen: bytearray = field(default_factory=bytearray, repr=False)  # a byte for each instance that was read
     shapes: list[list[tuple[int, ...]]] = field(default_factory=list)  # of the first instance that was read
-    guard: Guard = field(default_factory=Guard, repr=False)
+    guard: Guard = field(
+        default_factory=Guard, repr=False
+    )  # the user's data set is read by one thread at a time
 
     def compare(self, indices: Sequence[int], inputs: Inputs, labels: Sequence[int]) -> None:
         """Notes instances that are read for the first time; others must be what they were."""
@@ -203,13 +206,15 @@ class FromDataset(Source):
 
     def unchanged(self) -> None:
         """Refuses items of a list that are no longer what they were, evenly spaced ones; a few of others."""
+        n = len(self.readings.seen)
+        same_count(self.dataset, n, self.readings.what)
         if isinstance(self.dataset, (list, tuple)):
-            self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
+            self.labelled(range(0, n, -(-n // LISTED_INSTANCES)))
         else:
-            read_again(self, len(self.readings.seen))
+            read_again(self, n)
 
     def _item(self, i: int) -> Any:
-        with users(f"item {i} of the {self.readings.what}"):
+        with self.readings.guard.lock, users(f"item {i} of the {self.readings.what}"):
             return self.dataset[i]
 
     def first_pass(self) -> list[int]:
