@@ -14,14 +14,12 @@ from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fiel
 from precedents.data.examples import Examples, fingerprint
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
-from precedents.data.sources import read_again
+from precedents.data.sources import chunk_of, read_again
 from precedents.data.watch import same_count
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type, none_there
-
-SIZE = 256  # rows that are looked at together at the first reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +222,9 @@ def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
     labels: list[int] = []
     lengths: list[int] = []
     first: Fields | None = None
-    for start in range(0, len(rows), SIZE):
-        places = range(start, min(start + SIZE, len(rows)))
+    while len(marks) < len(rows):
+        size = 1 if first is None else chunk_of(sum(each.nbytes for each in first.values()))
+        places = range(len(marks), min(len(marks) + size, len(rows)))
         items = _opened(encoder, rows, places)
         fields = encoder.encoded([item for item, _ in items])
         for i, each, (item, label) in zip(places, fields, items, strict=True):

@@ -1,6 +1,6 @@
 """Sets whose items become batches by a collate_fn: of a DataLoader, or of a dataset that it is named with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -22,7 +22,7 @@ from torch.utils.data._utils.collate import default_collate, default_convert
 from precedents.data.collation import Collation, Member, item_mark
 from precedents.data.inputs import Collated
 from precedents.data.labels import checked_labels, separate
-from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, read_again
+from precedents.data.sources import Chunk, Readings, Source, chunk_of, read_again
 from precedents.data.streams import Streamed, guarded
 from precedents.data.watch import Watch, beneath, same_count
 from precedents.errors import InputError
@@ -31,6 +31,7 @@ from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type, none_there
 
 FEW = 16  # items that a collate_fn is learned from
+NUMBER = 8  # bytes of one that the model is fed, at most
 MANY = 8  # items from which on the collate_fn is not asked again what it makes of each alone
 
 
@@ -124,6 +125,14 @@ def first_pass(members: Iterator[Sequence[Member]], readings: Readings, collatio
     return found
 
 
+def in_chunks(read: Callable[[int, int], list[Member]]) -> Iterator[list[Member]]:
+    """All instances, read as so many from a place on; how many, the largest of those before say."""
+    start, size = 0, 1
+    while some := read(start, size):
+        yield some
+        start, size = start + len(some), chunk_of(NUMBER * max(member.numbers for member in some))
+
+
 def extremes(members: Sequence[Member]) -> tuple[int, int]:
     """The places of the longest and of the shortest; of two different ones, if all are alike."""
     order = sorted(range(len(members)), key=lambda i: -members[i].numbers)
@@ -139,8 +148,8 @@ def mapped_set(dataset: Any, function: Any, labels: Any, what: str) -> tuple[Fro
     readings = Readings(what)
     items = fetched(dataset, spaced(count), readings)
     draft = FromItems(dataset, Collation.of(function, items, what, labels), readings)
-    chunks = (range(start, min(start + CHUNK_INSTANCES, count)) for start in range(0, count, CHUNK_INSTANCES))
-    members = first_pass(map(draft.members, chunks), draft.readings, draft.collation)
+    chunks = in_chunks(lambda start, size: draft.members(range(start, min(start + size, count))))
+    members = first_pass(chunks, draft.readings, draft.collation)
     source = FromItems(dataset, draft.collation, draft.readings, members)
     return source, [member.label for member in members]
 
@@ -178,10 +187,12 @@ def _items(dataset: Any, readings: Readings) -> Iterator[Any]:
 
 
 def _members(dataset: Any, collation: Collation, readings: Readings) -> Iterator[list[Member]]:
-    items, start = _items(dataset, readings), 0
-    while some := list(islice(items, CHUNK_INSTANCES)):
-        yield [collation.member(item, f"item {start + i}") for i, item in enumerate(some)]
-        start += len(some)
+    items = _items(dataset, readings)
+
+    def read(start: int, size: int) -> list[Member]:
+        return [collation.member(item, f"item {i}") for i, item in enumerate(islice(items, size), start)]
+
+    return in_chunks(read)
 
 
 def _chunks(dataset: Any, collation: Collation, readings: Readings) -> Iterator[Chunk]:

@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from precedents.data.inputs import Inputs, count, joined, mapped, shapes
 from precedents.data.labels import ItemForm, checked_labels, numbers
-from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, instances_of, read_again
+from precedents.data.sources import Chunk, Readings, Source, instances_of, read_again
 from precedents.data.watch import same_count
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard, random_state_kept
@@ -135,7 +135,7 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
             if batched or _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
                 chunk = batch_of(first, start, form, readings)
             else:
-                several = [first, *islice(iterator, CHUNK_INSTANCES - 1)]
+                several = [first, *islice(iterator, readings.at_once - 1)]
                 chunk = instances_of(several, range(start, start + len(several)), form, readings)
             start += len(chunk[1])
             yield chunk
