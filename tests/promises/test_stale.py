@@ -703,7 +703,7 @@ def test_labels_of_texts_that_change_are_named() -> None:
     explainer = Explainer((hugging.trained("bert", steps=3), hugging.tokenizer()), rows)
     explainer.explain(rows[5]["text"])
     rows[0]["label"] = 1 - rows[0]["label"]
-    with pytest.raises(pr.InputError, match="Instance 0 differs from its first reading"):
+    with pytest.raises(StaleError, match="Instance 0 differs from its first reading"):
         explainer.explain(rows[5]["text"])
     rows.pop()
     with pytest.raises(StaleError, match="data set has 23 instances, and had 24"):
