@@ -180,7 +180,8 @@ class OpenParts:
         self.before: Sites | None = None
 
     def append(self, part: Part) -> None:
-        """Takes the gradients of one more parameter."""
+        """Takes the gradients of one more parameter, all of whose rows are of the one instance."""
+        part = part if len(part) == 1 else part.gathered(1)
         if isinstance(part, Patched):
             self._required(part.laid_out_bytes)
         sites, before = Sites.of(part), self.before
