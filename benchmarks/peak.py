@@ -19,13 +19,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from torch import Tensor, nn
+from torch.utils.data import Dataset
 
 import precedents as pr
 from benchmarks.convolutions import resnet18
 from precedents.zoo.architectures.cnn import cnn
 
 STATUS = Path("/proc/self/status")
-Given = tuple[Any, tuple[Any, Any], Any]  # a model, its training set and cases
+Given = tuple[Any, Any, Any]  # a model, its training set and cases
 
 
 def wide() -> Given:
@@ -132,7 +133,28 @@ def rows(n: int = 20_000, classes: int = 4) -> Given:
     return nn.Linear(8, classes), (x, torch.arange(n) % classes), x
 
 
+class Photographs(Dataset[tuple[Tensor, int]]):
+    """Items of 224 x 224 pixels (602 KB), which are made when they are read."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        return torch.full((3, 224, 224), (1 + i) / self.n), i % 2
+
+
+def photographs(n: int = 600) -> Given:
+    """A small head on n photographs (361 MB) that are not in memory."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.AvgPool2d(56), nn.Flatten(), nn.Linear(48, 2))
+    return model, Photographs(n), torch.randn(2, 3, 224, 224)
+
+
 MODELS = {
+    "photographs": photographs,
     "rows": rows,
     "pictures": pictures,
     "few rows": lambda: rows(1000),

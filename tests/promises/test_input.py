@@ -734,6 +734,15 @@ MISSING = {
     "inputs": (lambda: Explainer(linear(), (hidden(X.numpy()), Y)), "training set is a masked array"),
     "labels": (lambda: Explainer(linear(), (X, hidden(Y.numpy()))), "label vector of the training set"),
     "items": (lambda: Explainer(linear(), [(each, 1) for each in hidden(X.numpy())]), "item 3 is a masked"),
+    "a label": (
+        lambda: Explainer(linear(), list(zip(X, hidden(Y.numpy()), strict=True))),
+        "item 3 is a masked",
+    ),
+    "a list of rows": (
+        lambda: Explainer(linear(), ([*hidden(X.numpy())], Y)),
+        r"Row 3 of the input of the training set is .* the first at \[3\]",
+    ),
+    "a list of labels": (lambda: Explainer(linear(), (X, [*hidden(Y.numpy())])), "Row 3 of the label vector"),
     "a case": (
         lambda: Explainer(linear(), (X, Y)).explain(hidden(X.numpy())[3]),
         "passed as cases is a masked",

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import precedents as pr
+from benchmarks.peak import photographs
 from precedents.runtime.budget import CONSTANT, Budget
 from precedents.runtime.users_code import out_of_memory
 
@@ -56,6 +57,9 @@ TABLE = [  # model, metric, job, budget, whether it must be done
     ("pictures", "cos_grad", "shares", "140 MB", False),
     ("pictures", "cos_grad", "shares", "700 MB", True),
     ("few rows", "cos_grad", "explain 20000", "100 MB", True),
+    ("photographs", "cos_grad", "explain", "100 MB", True),  # which are not in memory
+    ("photographs", "cos_grad", "estimate", "100 MB", True),
+    ("photographs", "cos_grad", "scores", "60 MB", True),
 ]
 
 
@@ -96,6 +100,16 @@ def test_what_is_used_stays_within_the_budget_or_is_refused_at_first(row, found)
     assert (ended == "done") == done, ended
     assert peak <= (bound + CONSTANT) / 2**20, f"{peak:.0f} MiB"
     assert done or ("needs" in ended and "budget is" in ended and "memory" in ended)
+
+
+def test_a_test_set_that_is_not_in_memory_is_refused_where_it_does_not_fit() -> None:
+    model, test, cases = photographs(170)
+    train = cases, torch.tensor([0, 1])
+    with pytest.raises(pr.BudgetError, match=r"A test set of 170 cases needs 97\.6 MiB, but the budget"):
+        pr.Trial.of(model, train, test, memory="100 MB")
+    few = torch.utils.data.Subset(test, range(20))
+    trial = pr.Trial.of(model, train, few, memory="100 MB")
+    assert trial.workspace.classifier.budget.held.bytes >= 20 * cases[0].nbytes  # of which less is left
 
 
 def test_many_precedents_of_many_cases_are_refused_at_first() -> None:

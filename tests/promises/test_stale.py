@@ -13,7 +13,11 @@ import pytest
 import torch
 from conftest import blobs, mlp, retrained, trained
 from scipy.sparse import csr_matrix
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
@@ -601,3 +605,145 @@ def test_an_explainer_that_was_made_in_inference_mode_is_watched() -> None:
     x[1] = 0.0
     with pytest.raises(StaleError, match="Row 1 "):
         explainer.scores(TEST[0])
+
+
+# Labels beside a data set, its length, and rows that are no numbers.
+
+
+class Bare(Own):
+    """Without labels in its items."""
+
+    def __getitem__(self, i: int):
+        return self.x[i]
+
+
+def inputs_alone(items):
+    return torch.stack(list(items))
+
+
+APART = {
+    "a data set": lambda x, y: Examples.of(Bare(x, y), labels=y),
+    "an attribute": lambda x, y: Examples.of(Bare(x, y), labels="y"),
+    "items that have them, too": lambda x, y: Examples.of(Own(x, y), labels=y),
+    "an array": lambda x, y: Examples.of(Bare(x, y), labels=y.numpy()),
+    "tensors": lambda x, y: Examples.of(Subset(TensorDataset(x, TRAIN[1]), range(45)), labels=y),
+    "its loader": lambda x, y: Examples.of(DataLoader(Bare(x, y), batch_size=7), labels=y),
+    "its loader with a collate_fn": lambda x, y: Examples.of(
+        DataLoader(Bare(x, y), batch_size=7, collate_fn=inputs_alone), labels=y
+    ),
+}
+
+
+@pytest.mark.parametrize("held", APART)
+def test_labels_beside_a_data_set_are_watched(held) -> None:
+    x, y = tensors()
+    train = APART[held](x, y)
+    explainer = Explainer(Net(), train)
+    explainer.explain(TEST[0])
+    y[4] = (y[4] + 1) % 3
+    assert torch.equal(train.labels, TRAIN[1])
+    with pytest.raises(StaleError, match="Label 4 of the training set has changed"):
+        explainer.explain(TEST[0])
+
+
+def grown(x: Tensor, y: Tensor, n: int) -> Own:
+    data = Own(x.repeat(2, 1), y.repeat(2))
+    data.__class__ = type("Grown", (Own,), {"__len__": lambda _: n})
+    return data
+
+
+def shortened(data: list[Any]) -> None:
+    del data[40:]
+
+
+def lengthened(data: list[Any]) -> None:
+    data.append(data[0])
+
+
+def reached(data: Any, n: int) -> None:
+    data.__class__ = type("Grown", (Own,), {"__len__": lambda _: n})
+
+
+SIZES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], None], int]] = {
+    "a list shrinks": (HELD["a list"], shortened, 40),
+    "a list grows": (HELD["a list"], lengthened, 46),
+    "a data set shrinks": (Own, lambda data: reached(data, 44), 44),
+    "a data set grows": (lambda x, y: grown(x, y, 45), lambda data: reached(data, 50), 50),
+    "a subset shrinks": (HELD["a subset"], lambda data: setattr(data, "indices", range(1, 30)), 29),
+    "below a loader": (OWN["its loader"], lambda data: reached(data.dataset, 30), 30),
+    "below a collate_fn": (OWN["its loader with a collate_fn"], lambda data: reached(data.dataset, 30), 30),
+}
+
+
+@pytest.mark.parametrize("ask", [lambda e: e.explain(TEST[0]), lambda e: e.scores(TEST[0])])
+@pytest.mark.parametrize("what", SIZES)
+def test_a_set_of_another_length_is_named(what, ask) -> None:
+    make, change, found = SIZES[what]
+    data = make(*tensors())
+    explainer = Explainer(Net(), data)
+    n = len(explainer.subject.train)
+    ask(explainer)
+    change(data)
+    with pytest.raises(StaleError, match=f"training set has {found} instances, and had {n} when it was read"):
+        ask(explainer)
+
+
+@pytest.mark.parametrize("wrap", [lambda subset: subset, lambda subset: Subset(subset, range(20))])
+def test_other_rows_of_a_subset_are_named(wrap) -> None:
+    subset = Subset(TensorDataset(*tensors()), list(range(30)))
+    explainer = Explainer(Net(), wrap(subset))
+    explainer.explain(TEST[0])
+    subset.indices[7] = 40
+    with pytest.raises(StaleError, match="Row 7 of the training set has changed"):
+        explainer.explain(TEST[0])
+
+
+def test_labels_of_texts_that_change_are_named() -> None:
+    rows = hugging.texts(24, seed=1)
+    explainer = Explainer((hugging.trained("bert", steps=3), hugging.tokenizer()), rows)
+    explainer.explain(rows[5]["text"])
+    rows[0]["label"] = 1 - rows[0]["label"]
+    with pytest.raises(StaleError, match="Instance 0 differs from its first reading"):
+        explainer.explain(rows[5]["text"])
+    rows.pop()
+    with pytest.raises(StaleError, match="data set has 23 instances, and had 24"):
+        explainer.explain(rows[5]["text"])
+
+
+COUNTED = [{"a": float(i), "b": "xz"[i % 2]} for i in range(40)]
+NAMED: dict[str, tuple[Any, Callable[[], Any], Callable[[Any], None]]] = {
+    "dicts": (DictVectorizer, lambda: [dict(row) for row in COUNTED], lambda rows: rows[3].update(a=999.0)),
+    "objects": (
+        lambda: OneHotEncoder(handle_unknown="ignore"),
+        lambda: np.array([list(row.values()) for row in COUNTED], dtype=object),
+        lambda rows: rows.__setitem__((3, 0), 999),
+    ),
+    "texts": (
+        TfidfVectorizer,
+        lambda: np.array([f"{'good' if i % 2 else 'bad'} film {i}" for i in range(40)], dtype=object),
+        lambda rows: rows.__setitem__(3, "other"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_rows_of_scikit_learn_that_are_no_numbers_are_copied(what) -> None:
+    first, make, change = NAMED[what]
+    rows, y = make(), np.arange(40) % 2
+    explainer = Explainer(make_pipeline(first(), LogisticRegression()).fit(rows, y), (rows, y))
+    case = make()[3]
+    before = str(explainer.explain(case, k=40))
+    change(rows)
+    assert str(explainer.explain(case, k=40)) == before
+
+
+@pytest.mark.parametrize("names", [np.array([0, 1]), np.array(["n", "p"]), np.array(["n", "p"], dtype=object)])
+@pytest.mark.parametrize("what", NAMED)
+def test_labels_beside_rows_of_scikit_learn_are_watched(what, names) -> None:
+    first, make, _ = NAMED[what]
+    rows, y = make(), names[np.arange(40) % 2]
+    explainer = Explainer(make_pipeline(first(), LogisticRegression()).fit(rows, y), (rows, y))
+    explainer.explain(make()[3])
+    y[5] = names[0]
+    with pytest.raises(StaleError, match="Label 5 of the training set has changed"):
+        explainer.explain(make()[3])

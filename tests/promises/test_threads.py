@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, Event, Thread
+from time import sleep
 from typing import Any
 
 import hugging
@@ -20,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from precedents import Classifier, Examples, Explainer
 from precedents.curvature.hessian import exact_hessian
@@ -195,6 +197,57 @@ def test_passes_of_two_questions_run_side_by_side(metric, train, cases) -> None:
         assert together(lambda i: asked(explainer, cases[i]), 2, threads=2) == wanted
     finally:
         Meeting.place = None
+
+
+class OneByOne(Dataset):
+    """As over an open file: an item is read in two steps, between which nobody else may read."""
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        self.x, self.y, self.place = x, y, 0
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        self.place = i
+        sleep(1e-4)
+        return self.x[self.place], int(self.y[self.place])
+
+
+class Texts(list[Any]):
+    """Rows of texts, read in the same way."""
+
+    place = 0
+
+    def __getitem__(self, i: Any) -> Any:
+        self.place = i
+        sleep(1e-4)
+        return super().__getitem__(self.place)
+
+
+def pairs(items: Any) -> tuple[Tensor, Tensor]:
+    return torch.stack([x for x, _ in items]), torch.tensor([y for _, y in items])
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda data: data,
+        lambda data: DataLoader(data, batch_size=7),
+        lambda data: DataLoader(data, batch_size=7, collate_fn=pairs),
+    ],
+    ids=["a data set", "a loader", "a collate_fn"],
+)
+def test_a_data_set_is_read_by_one_thread_at_a_time(wrap, train, cases) -> None:
+    explainer = Explainer(built("deep"), wrap(OneByOne(*train)))
+    agree(explainer, Explainer(built("deep"), train), cases, 40)
+
+
+def test_rows_of_texts_are_read_by_one_thread_at_a_time() -> None:
+    rows = hugging.texts(24, seed=1)
+    bert = hugging.trained("bert", steps=3), hugging.tokenizer()
+    explainer, alone = (Explainer(bert, each) for each in (Texts(rows), rows))
+    agree(explainer, alone, [row["text"] for row in rows[:4]], 24)
 
 
 def test_what_is_known_is_not_waited_for() -> None:

@@ -312,5 +312,7 @@ def wrong_shape(shape: tuple[int, ...], width: int) -> InputError:
 
 
 def own(x: Any) -> Any:
-    """A copy of a frame of pandas, which its owner may change; anything else as it is."""
-    return x.copy() if is_frame(x) and hasattr(x, "copy") else x
+    """A copy of what its owner may change: a frame of pandas, an array, a sparse matrix, dicts in a list."""
+    if isinstance(x, (list, tuple)):
+        return [dict(row) if type(row) is dict else row for row in x]
+    return x.copy() if (is_frame(x) or hasattr(x, "dtype")) and hasattr(x, "copy") else x

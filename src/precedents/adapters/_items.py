@@ -1,7 +1,7 @@
 """Rows of named fields, as the Trainer of transformers takes them: read when needed, and none is kept."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -14,12 +14,12 @@ from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fiel
 from precedents.data.examples import Examples, fingerprint
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
-from precedents.data.sources import another, read_again
+from precedents.data.sources import another, chunk_of, read_again
+from precedents.data.watch import same_count
 from precedents.errors import InputError
+from precedents.runtime.guards import Guard
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type, none_there
-
-SIZE = 256  # rows that are looked at together at the first reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,7 @@ class Items:
     data: Any  # a sequence of items, or a mapping of columns
     labels: Any = None  # a column of labels beside the items
     called: Sequence[Id] | None = None  # by the index of the frame that they come from
+    guard: Guard = field(default_factory=Guard, repr=False)  # they are read by one thread at a time
 
     @classmethod
     def of(cls, data: Any, what: str) -> "Items":
@@ -72,7 +73,7 @@ class Items:
         if isinstance(self.data, Mapping):
             return [{name: column[i] for name, column in self.data.items()} for i in indices]
         several = getattr(self.data, "__getitems__", None)  # of datasets: one look into the file for all
-        with users("the data set"):
+        with self.guard.lock, users("the data set"):
             return several(list(indices)) if several is not None else [self.data[i] for i in indices]
 
     @cached_property
@@ -139,14 +140,16 @@ class Encoded:
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """The instances, each compared with its first reading, padded to the longest of them."""
-        fields = self.encoder.encoded([item for item, _ in _opened(self.encoder, self.rows, indices)])
-        for i, each in zip(indices, fields, strict=True):
-            if _mark(each) != self.marks[i]:
+        items = _opened(self.encoder, self.rows, indices)
+        fields = self.encoder.encoded([item for item, _ in items])
+        for i, each, (_, label) in zip(indices, fields, items, strict=True):
+            if _mark(each, self.encoder.label(label, i)) != self.marks[i]:
                 raise another(f"Instance {i}")
         return self.encoder.padded(fields)
 
     def unchanged(self) -> None:
         """Refuses rows that are no longer what they were, of a few that are read again."""
+        same_count(self.rows, len(self.marks), "data set")
         read_again(self, len(self.marks))
 
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:  # noqa: ARG002
@@ -206,8 +209,8 @@ def learned(encoder: Encoder, rows: Items) -> Encoder:
     return replace(encoder, columns=replace(encoder.columns, text=encoder.text_columns(item, tokens)))
 
 
-def _mark(fields: Fields) -> bytes:
-    return fingerprint(cast("Inputs", fields), 0)
+def _mark(fields: Fields, label: int) -> bytes:
+    return fingerprint(cast("Inputs", fields), label)
 
 
 def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
@@ -216,18 +219,19 @@ def examples(encoder: Encoder, rows: Items, what: str) -> Examples:
     labels: list[int] = []
     lengths: list[int] = []
     first: Fields | None = None
-    for start in range(0, len(rows), SIZE):
-        places = range(start, min(start + SIZE, len(rows)))
+    while len(marks) < len(rows):
+        size = 1 if first is None else chunk_of(sum(each.nbytes for each in first.values()))
+        places = range(len(marks), min(len(marks) + size, len(rows)))
         items = _opened(encoder, rows, places)
         fields = encoder.encoded([item for item, _ in items])
         for i, each, (item, label) in zip(places, fields, items, strict=True):
             first = first or each
             _check(encoder, each, first, f"Instance {i} of the {what}")
-            marks.append(_mark(each))
             lengths.append(len(each[encoder.main]))
             if label is None:
                 raise _unlabelled(encoder, item, f"Instance {i} of the {what}")
             labels.append(encoder.label(label, i))
+            marks.append(_mark(each, labels[i]))
     longest = sorted(range(len(rows)), key=lambda i: -lengths[i])
     ends = (longest[0], longest[min(1, len(rows) - 1)]), longest[-1]
     source = Encoded(rows, encoder, marks, *ends, len(set(lengths)) > 1)

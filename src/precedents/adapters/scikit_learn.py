@@ -39,7 +39,7 @@ from precedents.data.examples import Chosen, Examples, Source
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
 from precedents.data.labels import refuse_masked
-from precedents.data.watch import Watch, shared
+from precedents.data.watch import Watch, shared, shared_labels
 from precedents.errors import InputError
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.sparse import SparseRows
@@ -132,11 +132,12 @@ class ScikitLearn(Adapter):
             self.sparse = isinstance(data.first, SparseRows)
             return data
         if not (isinstance(data, (tuple, list)) and len(data) == 2):
-            raise InputError(
-                f"The {what} is a {type(data).__name__}. Pass a pair (X, y): rows and their labels."
-            )
+            said = f"The {what} is a {type(data).__name__}."
+            raise InputError(f"{said} Pass a pair (X, y): rows and their labels.")
         refuse_masked(tuple(data), f"The {what}")
-        rows, labels = self._rows(own(data[0]), what), self.numbered(data[1], what)
+        given = _watched(data[0])
+        rows = self._rows(own(data[0]) if given is None else data[0], what)
+        labels = self.numbered(data[1], what)
         if len(labels) != len(rows):
             raise InputError(
                 f"The {what} has {len(rows)} rows and {len(labels)} labels. Pass one label per row."
@@ -144,8 +145,7 @@ class ScikitLearn(Adapter):
         source = self._transformed(rows, what, self.sparse)
         self.sparse = isinstance(source.matrix, SparseRows)
         self._check(source, what)
-        given, said = _watched(data[0]), shared(data[1])
-        watch = None if given is None or not len(given) else Watch.of(what, given, said, direct=False)
+        watch = Watch.of(what, () if given is None else given, shared_labels(data[1]), direct=False)
         return Examples(source, labels, rows, watch, self._ids_of(data[0], what))
 
     def cases(self, x: Any, train: Examples) -> tuple[Tensor, bool]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 Vectorise = Callable[[Inputs], Tensor]
 FORWARD_INSTANCES = 512  # that go forward at once, at most,
 FORWARD_BYTES = 2**28  # that their layers return
+COPIES = 2  # of inputs while they are read: one by one, and together
 
 RAGGED = "The instances are of different lengths, so that they are no vectors as they are."
 WHERE = {"instance": "training instances"}  # what instances are, in messages
@@ -152,7 +153,13 @@ class Classifier:
         if self.apart:
             return 1
         each = max(1, self.activations) * self.itemsize  # bytes
-        return max(1, min(FORWARD_INSTANCES, FORWARD_BYTES // each, self.budget.bytes // (8 * each)))
+        room = FORWARD_BYTES // each, self.budget.bytes // (8 * each), self.readable
+        return max(1, min(FORWARD_INSTANCES, *room))
+
+    @property
+    def readable(self) -> int:
+        """How many instances are read at once, so that they and their pieces take a quarter of the budget."""
+        return max(1, self.budget.bytes // (4 * COPIES * max(1, self.input_bytes)))
 
     def vectors(self, inputs: Inputs) -> Tensor:
         """The inputs as vectors [b, d]: flattened, or as `vectorise` says."""

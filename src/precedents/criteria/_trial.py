@@ -12,7 +12,7 @@ from precedents.adapters._find import adapter_of
 from precedents.adapters._subject import Subject
 from precedents.classifier.construction import Told, refuse_keywords
 from precedents.classifier.loss import Loss
-from precedents.data.examples import Examples, checked_labels
+from precedents.data.examples import Examples, InMemory, checked_labels
 from precedents.data.labels import shared_names
 from precedents.errors import InputError, NotApplicable
 from precedents.metrics.features.inputs import inputs
@@ -109,7 +109,11 @@ class Trial:
 
     @classmethod
     def _of(cls, workspace: Workspace, test: Examples, *rest: Any) -> "Trial":
-        held = replace(test.selected(range(len(test))), watch=test.watch)
+        n, model = len(test), workspace.classifier
+        size = 0 if isinstance(test.source, InMemory) else n * model.input_bytes
+        model.budget.bound(size, f"A test set of {n} cases", "Use fewer cases, or allow more memory.")
+        held = replace(test.selected(range(n)), watch=test.watch)
+        model.budget.held.until_gone(held, size)
         return cls(workspace, workspace.subject.predicted(held), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:

@@ -1,6 +1,6 @@
 """Sets whose items become batches by a collate_fn: of a DataLoader, or of a dataset that it is named with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -22,14 +22,16 @@ from torch.utils.data._utils.collate import default_collate, default_convert
 from precedents.data.collation import Collation, Member, item_mark
 from precedents.data.inputs import Collated
 from precedents.data.labels import checked_labels, separate
-from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, read_again
+from precedents.data.sources import Chunk, Readings, Source, chunk_of, read_again
 from precedents.data.streams import Streamed, guarded
+from precedents.data.watch import Watch, beneath, same_count
 from precedents.errors import InputError
 from precedents.runtime.guards import random_state_kept
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type, none_there
 
 FEW = 16  # items that a collate_fn is learned from
+NUMBER = 8  # bytes of one that the model is fed, at most
 MANY = 8  # items from which on the collate_fn is not asked again what it makes of each alone
 
 
@@ -77,32 +79,33 @@ class FromItems(Source):
 
     def unchanged(self) -> None:
         """Refuses items that are no longer what they were, of a few that are read again."""
+        same_count(self.dataset, len(self.readings.seen), self.readings.what)
         read_again(self, len(self.readings.seen))
 
     def members(self, indices: Sequence[int]) -> list[Member]:
         """The items, and what the collate_fn makes of each alone."""
-        items = fetched(self.dataset, indices, self.readings.what)
+        items = fetched(self.dataset, indices, self.readings)
         return [self.collation.member(item, f"item {i}") for i, item in zip(indices, items, strict=True)]
 
     def _unchanged(self, indices: Sequence[int]) -> list[Member]:
         """The items; what the collate_fn makes of each that is what it was, is known."""
         found = []
-        for i, item in zip(indices, fetched(self.dataset, indices, self.readings.what), strict=True):
+        for i, item in zip(indices, fetched(self.dataset, indices, self.readings), strict=True):
             known, own = self.known[i], item_mark(item)
             same = own is not None and own == known.raw
             found.append(replace(known, item=item) if same else self.collation.member(item, f"item {i}"))
         return found
 
 
-def fetched(dataset: Any, indices: Sequence[int], what: str) -> list[Any]:
+def fetched(dataset: Any, indices: Sequence[int], readings: Readings) -> list[Any]:
     """Items of a dataset, as a loader fetches them."""
     several = getattr(dataset, "__getitems__", None)
     if several is not None:
-        with users(f"the {what}"):
+        with readings.guard.lock, users(f"the {readings.what}"):
             return list(several(list(indices)))
     found = []
     for i in indices:
-        with users(f"item {i} of the {what}"):
+        with readings.guard.lock, users(f"item {i} of the {readings.what}"):
             found.append(dataset[i])
     return found
 
@@ -122,6 +125,14 @@ def first_pass(members: Iterator[Sequence[Member]], readings: Readings, collatio
     return found
 
 
+def in_chunks(read: Callable[[int, int], list[Member]]) -> Iterator[list[Member]]:
+    """All instances, read as so many from a place on; how many, the largest of those before say."""
+    start, size = 0, 1
+    while some := read(start, size):
+        yield some
+        start, size = start + len(some), chunk_of(NUMBER * max(member.numbers for member in some))
+
+
 def extremes(members: Sequence[Member]) -> tuple[int, int]:
     """The places of the longest and of the shortest; of two different ones, if all are alike."""
     order = sorted(range(len(members)), key=lambda i: -members[i].numbers)
@@ -134,10 +145,11 @@ def mapped_set(dataset: Any, function: Any, labels: Any, what: str) -> tuple[Fro
         count = len(dataset)
     if count == 0:
         return _empty(what)
-    items = fetched(dataset, spaced(count), what)
-    draft = FromItems(dataset, Collation.of(function, items, what, labels), Readings(what))
-    chunks = (range(start, min(start + CHUNK_INSTANCES, count)) for start in range(0, count, CHUNK_INSTANCES))
-    members = first_pass(map(draft.members, chunks), draft.readings, draft.collation)
+    readings = Readings(what)
+    items = fetched(dataset, spaced(count), readings)
+    draft = FromItems(dataset, Collation.of(function, items, what, labels), readings)
+    chunks = in_chunks(lambda start, size: draft.members(range(start, min(start + size, count))))
+    members = first_pass(chunks, draft.readings, draft.collation)
     source = FromItems(dataset, draft.collation, draft.readings, members)
     return source, [member.label for member in members]
 
@@ -146,7 +158,7 @@ class StreamedItems(Streamed):
     """Instances of an iterable dataset, which come in an order of their own, as items of a collation."""
 
     def __init__(self, dataset: Any, collation: Collation, readings: Readings) -> None:
-        super().__init__(partial(_chunks, dataset, collation, readings.what), readings)
+        super().__init__(partial(_chunks, dataset, collation, readings), readings)
         self.collation, self.readings = collation, readings
         self.extremes = (0, 1)
 
@@ -158,39 +170,43 @@ class StreamedItems(Streamed):
 
 def streamed_set(dataset: Any, function: Any, labels: Any, what: str) -> tuple[StreamedItems, list[int]]:
     """An iterable dataset with its collate_fn, gone through once; and the labels that its batches have."""
-    items = list(islice(_items(dataset, what), FEW))
+    readings = Readings(what)
+    items = list(islice(_items(dataset, readings), FEW))
     if not items:
         return _empty(what)
-    source = StreamedItems(dataset, Collation.of(function, items, what, labels), Readings(what))
-    members = first_pass(_members(dataset, source.collation, what), source.readings, source.collation)
+    source = StreamedItems(dataset, Collation.of(function, items, what, labels), readings)
+    members = first_pass(_members(dataset, source.collation, readings), readings, source.collation)
     source.extremes = extremes(members)
     return source, [member.label for member in members]
 
 
-def _items(dataset: Any, what: str) -> Iterator[Any]:
-    with random_state_kept(), users(f"the {what}"):
+def _items(dataset: Any, readings: Readings) -> Iterator[Any]:
+    with random_state_kept(), users(f"the {readings.what}"):
         iterator = iter(dataset)
-    return guarded(iterator, what)
+    return guarded(iterator, readings)
 
 
-def _members(dataset: Any, collation: Collation, what: str) -> Iterator[list[Member]]:
-    items, start = _items(dataset, what), 0
-    while some := list(islice(items, CHUNK_INSTANCES)):
-        yield [collation.member(item, f"item {start + i}") for i, item in enumerate(some)]
-        start += len(some)
+def _members(dataset: Any, collation: Collation, readings: Readings) -> Iterator[list[Member]]:
+    items = _items(dataset, readings)
+
+    def read(start: int, size: int) -> list[Member]:
+        return [collation.member(item, f"item {i}") for i, item in enumerate(islice(items, size), start)]
+
+    return in_chunks(read)
 
 
-def _chunks(dataset: Any, collation: Collation, what: str) -> Iterator[Chunk]:
-    for members in _members(dataset, collation, what):
+def _chunks(dataset: Any, collation: Collation, readings: Readings) -> Iterator[Chunk]:
+    for members in _members(dataset, collation, readings):
         yield Collated(members, collation), [member.label for member in members]
 
 
 def collated_set(
     data: Any, function: Any, labels: Any, what: str, called: str | None = None
-) -> tuple[Source, Tensor]:
+) -> tuple[Source, Tensor, Watch | None]:
     """A loader or a dataset with a collate_fn, in the order of the dataset whatever the sampler's is.
 
-    And its labels: those of the batches, unless `labels` has them by themselves or says where they are.
+    And its labels: those of the batches, unless `labels` has them by themselves or says where they are; and who
+    watches these.
     `called` is the key of an item that has its id.
     """
     dataset = data.dataset if isinstance(data, DataLoader) else data
@@ -204,7 +220,8 @@ def collated_set(
         source.read(range(i, i + 1))  # a second reading, so that what is random is found before any work
     if isinstance(source, FromItems) and called is not None:
         source = replace(source, collation=replace(source.collation, called=called))
-    return source, torch.tensor(found) if apart is None else checked_labels(apart, len(found), what)
+    known = torch.tensor(found) if apart is None else checked_labels(apart, len(found), what)
+    return source, known, beneath(None, what, apart)
 
 
 def _refuse_sampler(loader: "DataLoader[Any]", what: str) -> None:

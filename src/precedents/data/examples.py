@@ -27,7 +27,7 @@ from precedents.data.inputs import Inputs, bare, mapped, shapes
 from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
 from precedents.data.streams import Streamed, from_iterable, guarded
-from precedents.data.watch import Watch, beneath, shared
+from precedents.data.watch import Watch, beneath, shared_labels
 from precedents.errors import InputError
 from precedents.runtime.door import door
 from precedents.runtime.guards import random_state_kept
@@ -125,7 +125,8 @@ class Examples:
         names = None if classes is None and type(data) is tuple else class_names(data, classes)
         own = getattr(data, "collate_fn", None) if collate_fn is None else collate_fn
         batched = own is not None and collates(data, own)
-        made = cls(*collated_set(data, own, labels, what, key)) if batched else _read(data, labels, what, names)
+        read = collated_set(data, own, labels, what, key) if batched else None
+        made = _read(data, labels, what, names) if read is None else cls(*read[:2], watch=read[2])
         called = None if ids is None else checked_ids(ids, len(made), what)
         own_names = None if names is None or classes is not None else in_order(names)
         return made if called is own_names is None else replace(made, ids=called, classes=own_names)
@@ -172,7 +173,7 @@ class Examples:
         """Refuses a user's data that are no longer what they were at first; `whole` compares all of tensors."""
         if self.watch is not None:
             self.watch.unchanged(whole)
-        else:
+        if self.watch is None or not self.watch.leaves:
             self.source.unchanged()
 
     def seen(self, indices: Sequence[int]) -> list[Any]:
@@ -271,8 +272,9 @@ def _in_memory(data: Any, labels: Any, what: str, names: Names | None) -> Exampl
         raise InputError(f"The inputs of the {what} have different lengths: {sorted(counts)}.")
     count = counts.pop()
     _not_empty(count, what)
-    labels = checked_labels(y, count, what, names).clone()
-    return Examples(InMemory(inputs), labels, watch=Watch.of(what, inputs, shared(y)), columns=columns)
+    labels = checked_labels(y, count, what, names)
+    watch = Watch.of(what, inputs, shared_labels(y))
+    return Examples(InMemory(inputs), labels, watch=watch, columns=columns)
 
 
 def _from_dataset(dataset: Any, labels: Any, what: str, names: Names | None) -> Examples:
@@ -287,7 +289,7 @@ def _from_dataset(dataset: Any, labels: Any, what: str, names: Names | None) -> 
     given = None if apart is None else checked_labels(apart, n, what, names)
     source = FromDataset(dataset, form, Readings(what), given if isinstance(labels, str) else None)
     known = torch.tensor(source.first_pass()) if given is None else given
-    examples = Examples(source, known, watch=beneath(dataset, n, what))
+    examples = Examples(source, known, watch=beneath(dataset, what, apart))
     for i in sorted({0, n // 2, n - 1}) * (1 if given is None else 2):
         examples.take([i])  # a second reading, so that what is random is found before any work
     return examples
@@ -304,15 +306,16 @@ def _from_stream(data: Any, labels: Any, what: str, names: Names | None) -> Exam
             )
     with random_state_kept(), users(f"the {what}"):  # loaders draw a seed for their workers
         iterator = iter(data)
-    first = next(guarded(iterator, what), None)
+    readings = Readings(what)
+    first = next(guarded(iterator, readings), None)
     _not_empty(0 if first is None else 1, what)
     dataset = getattr(data, "dataset", data)
     form = form_of(first, labels, dataset, f"The first item of the {what}").named(names)
-    source = from_iterable(data, form, Readings(what))
+    source = from_iterable(data, form, readings)
     own = source.first_pass()
     apart = separate_from(form, dataset, labels)
     given = torch.tensor(own) if apart is None else checked_labels(apart, len(own), what, names)
-    examples = Examples(source, given, watch=beneath(data, len(own), what))
+    examples = Examples(source, given, watch=beneath(data, what, apart))
     examples.take(range(1))  # a second reading, so that another order is found before any work
     return examples
 

@@ -3,9 +3,10 @@
 Or instances that become such a batch together, by a function of their owner's: `Collated`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol, TypeAlias, TypeVar, Union, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.guards import without_warnings
 
 Inputs: TypeAlias = Union[Tensor, tuple["Inputs", ...], dict[str, "Inputs"], "Collated"]
@@ -229,12 +231,43 @@ def shapes(inputs: Inputs) -> list[tuple[int, ...]]:
 
 def joined(pieces: Sequence[Inputs]) -> Inputs:
     """Consecutive batches as one: the tensors of the nests one after the other along their first axis."""
-    return pieces[0] if len(pieces) == 1 else _together(torch.cat, pieces)
+    return pieces[0] if len(pieces) == 1 else _together(_joined, pieces)
+
+
+def gathered(batches: Iterator[Inputs], n: int) -> Inputs:
+    """Consecutive batches of n instances as one; each is copied as it comes, so that few are there at once."""
+    first = next(batches)
+    if count(first) == n:
+        return first
+    whole, start = mapped(lambda leaf: BUFFERS.like(leaf, n, *leaf.shape[1:]), first), 0
+    for batch in chain([first], batches):
+        own, parts = leaves(between(whole, start, start + count(batch))), leaves(batch)
+        if any(leaf.dtype != part.dtype for leaf, part in zip(own, parts, strict=True)):
+            return joined([between(whole, 0, start), batch, *batches])
+        for leaf, part in zip(own, parts, strict=True):
+            leaf.copy_(part)
+        start += count(batch)
+    return whole
 
 
 def stacked(items: Sequence[Inputs]) -> Inputs:
     """Instances one by one become one nest with the instances along a new first axis."""
-    return _together(torch.stack, items)
+    return _together(_stacked, items)
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat(tuple(parts), out=_room(parts, sum(map(len, parts)), parts[0].shape[1:]))
+
+
+def _stacked(parts: Sequence[Tensor]) -> Tensor:
+    return torch.stack(tuple(parts), out=_room(parts, len(parts), parts[0].shape))
+
+
+def _room(parts: Sequence[Tensor], count: int, shape: Sequence[int]) -> Tensor | None:
+    """Memory that is used again, as batch after batch would leave holes; none for what is not plain."""
+    first = parts[0]
+    plain = all(type(part) is Tensor and part.dtype == first.dtype and part.is_cpu for part in parts)
+    return BUFFERS.empty((count, *shape), first.dtype) if plain else None
 
 
 def _together(function: Callable[[Any], Tensor], nests: Sequence[Any]) -> Inputs:

@@ -120,11 +120,16 @@ def refuse_masked(x: Any, what: str) -> None:
     if isinstance(x, (dict, tuple)):
         for part in x.values() if isinstance(x, dict) else x:
             refuse_masked(part, what)
+    if isinstance(x, list):
+        for i, part in enumerate(x):
+            if not isinstance(part, (int, float, str)):  # of which there may be many
+                refuse_masked(part, f"Row {i} of {what[0].lower()}{what[1:]}")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        hidden = np.argwhere(np.ma.getmaskarray(x))
+        hidden = np.argwhere(np.ma.getmaskarray(x)).tolist()
+        first = f", the first at {hidden[0]}" if x.ndim else ""
         raise InputError(
-            f"{what} is a masked array with {len(hidden)} hidden value(s), the first at {hidden[0].tolist()}, "
-            "and a model would compute with what is below. Fill them, as by x.filled(0), or leave these out."
+            f"{what} is a masked array with {len(hidden)} hidden value(s){first}, and a model would compute "
+            "with what is below. Fill them, as by x.filled(0), or leave these out."
         )
 
 
@@ -134,6 +139,7 @@ def class_number(y: Any, where: str, names: Names | None = None) -> int:
         return y
     if isinstance(y, str):
         return _numbered([y], where, names)[0]
+    refuse_masked(y, f"The label of {where}")
     try:
         known = isinstance(y, (float, Tensor)) or hasattr(y, "dtype")
         label = torch.as_tensor(plain_array(y)) if known else None
@@ -183,7 +189,7 @@ def checked_labels(y: Any, count: int, what: str, names: Names | None = None) ->
             f"The labels of the {what} are {labels.dtype}; class numbers are integers, but instance {i} has "
             f"{float(labels[i])}. {REGRESSION}"
         )
-    return labels.long()
+    return labels.long().clone()  # the user's own may change
 
 
 def class_names(data: Any, classes: Any) -> Names | None:

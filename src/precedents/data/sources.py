@@ -1,6 +1,7 @@
 """Sources: where inputs are read from. Every reading of an instance gives the same values, or is an error."""
 
 from array import array
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precedents.data.inputs import Collated, Inputs, bare, joined, leaves, mapped, shapes, stacked, taken
+from precedents.data.inputs import Collated, Inputs, bare, gathered, leaves, mapped, shapes, stacked, taken
 from precedents.data.labels import ItemForm, class_number, numbers
+from precedents.data.watch import same_count
 from precedents.errors import InputError, StaleError
 from precedents.runtime.guards import Guard, draws_kept
 from precedents.runtime.sparse import SparseRows
@@ -25,7 +27,8 @@ MARK_BYTES = 8  # of an instance
 LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
 SOME, QUICK_SECONDS = 16, 0.01  # instances of a dataset that are read again, and in how long
 PLACES = Random(0)  # noqa: S311  that draws the first of these
-CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
+CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading, at most,
+CHUNK_BYTES = 2**24  # and so many bytes, unless one instance has more
 
 
 class Source(Protocol):
@@ -118,8 +121,11 @@ class Readings:
     marks: bytearray = field(default_factory=bytearray, repr=False)  # of inputs,
     labels: "array[int]" = field(default_factory=lambda: array("q"), repr=False)  # and their labels
     seen: bytearray = field(default_factory=bytearray, repr=False)  # a byte for each instance that was read
-    shapes: list[list[tuple[int, ...]]] = field(default_factory=list)  # of the first instance that was read
-    guard: Guard = field(default_factory=Guard, repr=False)
+    shapes: list[list[tuple[int, ...]]] = field(default_factory=list)  # of the first instance that was read,
+    sizes: list[int] = field(default_factory=list)  # and its bytes
+    guard: Guard = field(
+        default_factory=Guard, repr=False
+    )  # the user's data set is read by one thread at a time
 
     def compare(self, indices: Sequence[int], inputs: Inputs, labels: Sequence[int]) -> None:
         """Notes instances that are read for the first time; others must be what they were."""
@@ -136,6 +142,11 @@ class Readings:
                     raise self.changed(i)
                 self.seen[i], self.marks[place], self.labels[i] = 1, mark, label
 
+    @property
+    def at_once(self) -> int:
+        """How many instances make a chunk; the first one alone says how large they are."""
+        return chunk_of(self.sizes[0]) if self.sizes else 1
+
     def known(self, indices: Sequence[int]) -> list[bytes] | None:
         """The marks of some inputs, if all of them were read."""
         if not all(i < len(self.seen) and self.seen[i] for i in indices):
@@ -147,6 +158,7 @@ class Readings:
         found = shapes(inputs)
         if not self.shapes:
             self.shapes.append(found)
+            self.sizes.append(sum(leaf.numel() * leaf.element_size() for leaf in leaves(inputs)))
         if found != self.shapes[0]:
             raise InputError(
                 f"Instance {i} of the {self.what} has the shape {found}, instance 0 has {self.shapes[0]}. "
@@ -179,6 +191,11 @@ def looking_again() -> Iterator[None]:
             raise StaleError(str(error)) from None
 
 
+def chunk_of(size: int) -> int:
+    """How many instances of so many bytes make a chunk."""
+    return max(1, min(CHUNK_INSTANCES, CHUNK_BYTES // max(1, size)))
+
+
 def read_again(source: Source, n: int) -> None:
     """Reads the first of n instances, the last and a drawn one, and some after it while that is quick."""
     end, drawn = perf_counter() + QUICK_SECONDS, PLACES.randrange(n)
@@ -202,41 +219,38 @@ class FromDataset(Source):
 
     def read(self, indices: Sequence[int]) -> Inputs:
         """The instances one by one."""
-        return self.labelled(indices)[0]
+        return gathered((inputs for inputs, _ in self._chunks(indices)), len(indices))
 
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
         """Of the first reading."""
         return self.readings.known(indices)
 
-    def labelled(self, indices: Sequence[int]) -> Chunk:
+    def _chunks(self, indices: Sequence[int]) -> Iterator[Chunk]:
         """With their labels; 0 where items have none."""
-        pieces, labels = [], []
-        for start in range(0, len(indices), CHUNK_INSTANCES):
-            chunk = indices[start : start + CHUNK_INSTANCES]
-            inputs, own = instances_of((self._item(i) for i in chunk), chunk, self.form, self.readings)
-            self._agree(chunk, own)
-            self.readings.compare(chunk, inputs, own)
-            pieces.append(inputs)
-            labels += own
-        return joined(pieces), labels
+        while len(indices):
+            some, indices = indices[: self.readings.at_once], indices[self.readings.at_once :]
+            inputs, own = instances_of((self._item(i) for i in some), some, self.form, self.readings)
+            self._agree(some, own)
+            self.readings.compare(some, inputs, own)
+            yield inputs, own
 
     def unchanged(self) -> None:
         """Refuses items of a list that are no longer what they were, evenly spaced ones; a few of others."""
+        n = len(self.readings.seen)
+        same_count(self.dataset, n, self.readings.what)
         if isinstance(self.dataset, (list, tuple)):
             with looking_again():
-                self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
+                deque(self._chunks(range(0, n, -(-n // LISTED_INSTANCES))), maxlen=0)
         else:
-            read_again(self, len(self.readings.seen))
+            read_again(self, n)
 
     def _item(self, i: int) -> Any:
-        with users(f"item {i} of the {self.readings.what}"):
+        with self.readings.guard.lock, users(f"item {i} of the {self.readings.what}"):
             return self.dataset[i]
 
     def first_pass(self) -> list[int]:
         """The labels of all instances, which are read for the first time."""
-        every = range(len(self.dataset))
-        chunks = (every[start : start + CHUNK_INSTANCES] for start in range(0, len(every), CHUNK_INSTANCES))
-        return [label for chunk in chunks for label in self.labelled(chunk)[1]]
+        return [label for _, own in self._chunks(range(len(self.dataset))) for label in own]
 
     def _agree(self, indices: Sequence[int], labels: Sequence[int]) -> None:
         if self.known is None or self.form.label is None:

@@ -11,7 +11,8 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from precedents.data.inputs import Inputs, count, joined, mapped, shapes
 from precedents.data.labels import ItemForm, checked_labels, numbers
-from precedents.data.sources import CHUNK_INSTANCES, Chunk, Readings, Source, instances_of, read_again
+from precedents.data.sources import Chunk, Readings, Source, instances_of, read_again
+from precedents.data.watch import same_count
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard, random_state_kept
 from precedents.runtime.users_code import users
@@ -128,13 +129,13 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
 
     def chunks() -> Iterator[Chunk]:
         with random_state_kept(), users(f"the {readings.what}"):  # loaders draw a seed for their workers
-            iterator = guarded(iter(items), readings.what)
+            iterator = guarded(iter(items), readings)
         start = 0
         for first in iterator:
             if batched or _is_batch(*form.parts(first, f"Item {start} of the {readings.what}")):
                 chunk = batch_of(first, start, form, readings)
             else:
-                several = [first, *islice(iterator, CHUNK_INSTANCES - 1)]
+                several = [first, *islice(iterator, readings.at_once - 1)]
                 chunk = instances_of(several, range(start, start + len(several)), form, readings)
             start += len(chunk[1])
             yield chunk
@@ -142,10 +143,10 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
     return Streamed(chunks, readings, _picked(items, form, readings))
 
 
-def guarded(iterator: Iterator[Any], what: str) -> Iterator[Any]:
+def guarded(iterator: Iterator[Any], readings: Readings) -> Iterator[Any]:
     """The items of a user's iterator; what it raises between them is an error about it."""
     while True:
-        with users(f"the {what}"):
+        with readings.guard.lock, users(f"the {readings.what}"):
             item = next(iterator, END)
         if item is END:
             return
@@ -160,7 +161,8 @@ def _picked(items: Any, form: ItemForm, readings: Readings) -> Callable[[Sequenc
         return None
 
     def pick(indices: Sequence[int]) -> Chunk:
-        with users(f"the {readings.what}"):
+        same_count(items.dataset, len(readings.seen), readings.what)
+        with readings.guard.lock, users(f"the {readings.what}"):
             batch = items.collate_fn([items.dataset[i] for i in indices])
         return batch_of(batch, 0, form, readings)
 

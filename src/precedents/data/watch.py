@@ -9,7 +9,7 @@ spaced ones of a larger set; and torch's count of changes in place is, of any.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias, Union
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ FIRST = 2**28  # bytes that are read at first; of a larger set evenly spaced row
 PIECE = 2**24  # bytes at a time
 SEED = 11
 
+Labels: TypeAlias = Union[Tensor, "np.ndarray[Any, Any]"]
+
 
 @dataclass(frozen=True, eq=False)
 class Watch:
@@ -32,15 +34,15 @@ class Watch:
 
     what: str
     leaves: Sequence[Tensor] = field(repr=False)  # the user's own memory
-    labels: Tensor | None = field(repr=False)
+    labels: Labels | None = field(repr=False)
     rows: Tensor = field(repr=False)  # [n], int64
     seen: Tensor = field(repr=False)  # [n], whether a row was read already
-    first: Tensor | None = field(repr=False)  # the labels as they were
+    first: Labels | None = field(repr=False)  # the labels as they were
     versions: list[int] = field(repr=False)  # of each tensor
     direct: bool = True  # whether it is these inputs that the model is fed
-    places: Tensor | None = field(
-        default=None, repr=False
-    )  # [n], of its rows in the user's memory, if they differ
+    subsets: Sequence[Any] = field(
+        default=(), repr=False
+    )  # of the user's, outermost first, that say where rows are
 
     @classmethod
     @torch.inference_mode(mode=False)
@@ -48,19 +50,22 @@ class Watch:
         cls,
         what: str,
         inputs: Inputs,
-        labels: Tensor | None,
+        labels: Labels | None,
         *,
         direct: bool = True,
-        places: Tensor | None = None,
+        subsets: Sequence[Any] = (),
     ) -> "Watch | None":
-        """Notes what is there now; none of tensors without plain values (sparse, meta, quantized)."""
+        """Notes what is there now; none of tensors without plain values (sparse, meta, quantized).
+
+        Without inputs, the labels alone are watched.
+        """
         own = [inputs] if isinstance(inputs, Tensor) else leaves(inputs)
         if any(leaf.layout != torch.strided or leaf.is_meta or leaf.is_quantized for leaf in own):
             return None
-        n = len(own[0]) if places is None else len(places)
+        n = len(subsets[0]) if subsets else len(own[0]) if own else 0
         rows, seen = torch.zeros(n, dtype=torch.long), torch.zeros(n, dtype=torch.bool)
-        first = None if labels is None else labels.clone()
-        made = cls(what, own, labels, rows, seen, first, _versions(own), direct, places)
+        first = labels.clone() if isinstance(labels, Tensor) else None if labels is None else labels.copy()
+        made = cls(what, own, labels, rows, seen, first, _versions(own), direct, subsets)
         made._compare(made._spaced(FIRST))
         return made
 
@@ -74,21 +79,24 @@ class Watch:
 
     def unchanged(self, whole: bool = False) -> None:
         """Refuses inputs and labels that are not what they were; `whole` compares all that there is."""
-        if self.labels is not None and self.first is not None:
-            places = (
-                (self.labels != self.first).reshape(len(self.first), -1).any(dim=1).nonzero().flatten().tolist()
-            )
-            if places:
-                raise self._changed("label", places)
+        if self.labels is not None:
+            other = torch.as_tensor(self.labels != self.first)
+            if bool(other.any()):
+                raise self._changed(
+                    "label", other.reshape(len(other), -1).any(dim=1).nonzero().flatten().tolist()
+                )
+        for subset in self.subsets[:1]:
+            same_count(subset, len(self.rows), self.what)
         touched = _versions(self.leaves) != self.versions
         self._compare(range(len(self.rows)) if whole or touched else self._spaced(QUICK))
         self.versions[:] = _versions(self.leaves)
 
     def _compare(self, places: range) -> None:
-        sparse = all(isinstance(leaf, SparseRows) for leaf in self.leaves)  # read where they are
+        sparse = any(isinstance(leaf, SparseRows) for leaf in self.leaves)  # read where they are
         for some in [places] if sparse else _pieces(places, self._row_bytes):
-            own = slice(some.start, some.stop, some.step)
-            index = own if self.places is None else self.places[own]
+            index: slice | Tensor = slice(some.start, some.stop, some.step)
+            for subset in self.subsets:
+                index = torch.as_tensor(subset.indices)[index]
             numbers = row_numbers([leaf[index] for leaf in self.leaves])
             self._settle(_places(some), numbers)
 
@@ -109,7 +117,7 @@ class Watch:
     @property
     def _row_bytes(self) -> int:
         sizes = (x.held if isinstance(x, SparseRows) else x.numel() * x.element_size() for x in self.leaves)
-        return max(1, sum(sizes) // max(1, len(self.leaves[0])))
+        return max(1, sum(sizes) // max(1, len(self.leaves[0]) if self.leaves else 1))
 
     def _changed(self, kind: str, places: list[int]) -> StaleError:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
@@ -134,19 +142,40 @@ def shared(values: Any) -> Tensor | None:
     return inputs if isinstance(inputs, Tensor) else None
 
 
-def beneath(data: Any, n: int, what: str) -> Watch | None:
-    """Over the tensors of a TensorDataset that a loader or a Subset reads in order; none of other data."""
+def shared_labels(values: Any) -> Labels | None:
+    """A user's labels where they are, numbers or names, if that is a tensor or an array."""
+    values = values.to_numpy() if hasattr(values, "to_numpy") else values
+    if isinstance(values, np.ndarray):
+        return values if values.ndim else None
+    return values.detach() if isinstance(values, Tensor) and values.layout is torch.strided else None
+
+
+def beneath(data: Any, what: str, labels: Any = None) -> Watch | None:
+    """Over tensors of a TensorDataset that a loader or Subset reads in order, and over `labels` beside it.
+
+    Over the labels alone if it is other data; none if they are no tensor and no array, either.
+    """
+    known, inputs, subsets = shared_labels(labels), tuple[Tensor, ...](), list[Any]()
     if isinstance(data, DataLoader):
         samplers = data.sampler, getattr(data.batch_sampler, "sampler", data.sampler)
-        if any(type(sampler) is not SequentialSampler for sampler in samplers):
-            return None
-        data = data.dataset
-    places = torch.arange(n)
+        data = data.dataset if all(type(sampler) is SequentialSampler for sampler in samplers) else None
     while isinstance(data, Subset):
-        places, data = torch.as_tensor(data.indices)[places], data.dataset
-    if type(data) is not TensorDataset:
+        subsets.append(data)
+        data = data.dataset
+    if type(data) is TensorDataset:
+        inputs = tuple(each.detach() for each in data.tensors)
+    if not inputs and known is None:
         return None
-    return Watch.of(what, tuple(each.detach() for each in data.tensors), None, direct=False, places=places)
+    return Watch.of(what, inputs, known, direct=False, subsets=subsets if inputs else ())
+
+
+def same_count(data: Any, n: int, what: str) -> None:
+    """Refuses a set that has grown or shrunk since it was read at first, when it had n instances."""
+    if len(data) != n:
+        raise StaleError(
+            f"The {what} has {len(data)} instances, and had {n} when it was read at first. Make a new "
+            "Explainer (or trial) of it as it is, or pass a copy that nobody changes."
+        )
 
 
 def row_numbers(parts: Sequence[Tensor]) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from torch import Tensor
 
-from precedents.classifier.classifier import Classifier
+from precedents.classifier.classifier import COPIES, Classifier
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples, InMemory
 from precedents.gradients.gradients import pass_bytes, row_size
@@ -142,8 +142,10 @@ class Vectors:
         """How many rows are made at once."""
         model, row = self.workspace.subject.classifier, self.row_bytes
         if self._unformed:
-            return model.budget.unformed(row, MANY if isinstance(model.sample, SparseRows) else MOST)
-        return model.budget.rows(self.width, self.itemsize, row // self.itemsize)
+            most = model.budget.unformed(row, MANY if isinstance(model.sample, SparseRows) else MOST)
+        else:
+            most = model.budget.rows(self.width, self.itemsize, row // self.itemsize)
+        return min(most, model.readable)
 
     @property
     def _weighed(self) -> int:
@@ -165,7 +167,7 @@ class Vectors:
     @cached_property
     def least(self) -> int:
         """Bytes without which no case is compared: a case, two training instances, and a pass."""
-        return 3 * self._formed + self._pass
+        return 3 * self._formed + self._pass + self._read
 
     @cached_property
     def _pass(self) -> int:
@@ -181,7 +183,14 @@ class Vectors:
         share = max(budget.bytes // 8, min(A_FEW * self._pass, budget.bytes // 4))  # as of plans
         passing = max(self._pass, min(rows * self._pass, share))
         held = rows if self._unformed else 2 * rows
-        return min(m, self._group(k)) * (self._formed + self._scored(k)) + held * self._formed + passing
+        read = self.at_once * self._read
+        return min(m, self._group(k)) * (self._formed + self._scored(k)) + held * self._formed + passing + read
+
+    @property
+    def _read(self) -> int:
+        """Bytes of an instance while it is read; none where the inputs are in memory already."""
+        subject = self.workspace.subject
+        return COPIES * subject.classifier.input_bytes if subject.train.streamed else 0
 
     @property
     def room(self) -> int:
