@@ -2,14 +2,13 @@
 
 import inspect
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from precedents.adapters._peft import base_of, is_tuned, tuned
-from precedents.classifier.clone import sharing_clone
+from precedents.classifier.clone import sharing_clone, whole_copy
 from precedents.classifier.construction import mixes_precisions
 from precedents.classifier.outputs import Outputs
 from precedents.classifier.precision import widened
@@ -108,7 +107,7 @@ def _vector(state: Tensor, mask: Tensor | None) -> Tensor:
 
 def runnable(module: nn.Module) -> nn.Module:
     """A clone in eval mode to try something on; a copy in float32 of one in half precision."""
-    return (widened(deepcopy(module)) if mixes_precisions(module) else sharing_clone(module)).eval()
+    return (widened(whole_copy(module)) if mixes_precisions(module) else sharing_clone(module)).eval()
 
 
 @torch.no_grad()

@@ -1,7 +1,6 @@
 """How a classifier is made of a user's module: a copy, a first look at what it does, and refusals."""
 
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+from precedents.classifier.clone import uncopied, whole_copy
 from precedents.classifier.hidden_layers import Trace, named, traced
 from precedents.classifier.memory_format import laid_out
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
@@ -225,11 +225,13 @@ def _copy(module: nn.Module) -> nn.Module:
     try:
         inner = unwrapped(module)
         with random_state_kept():
-            copy = deepcopy(inner, _made_again(inner))
+            copy = whole_copy(inner)
     except Exception as error:
+        name = uncopied(module)
+        found = "" if name is None else f" (its attribute {name})"
         raise InputError(
-            f"The model cannot be copied, and it is not touched otherwise: {first_line(error)}. "
-            "Remove tensors with a graph, locks and open files from its attributes."
+            f"The model cannot be copied{found}, and it is not touched otherwise: {first_line(error)}. "
+            "Remove locks, open files and generators from its attributes."
         ) from error
     for part in list(copy.modules()):
         for name, child in part.named_children():
@@ -239,14 +241,6 @@ def _copy(module: nn.Module) -> nn.Module:
 
         return widened(copy)
     return copy
-
-
-def _made_again(module: nn.Module) -> dict[int, Any]:
-    """Tensors that hooks make before each pass (pruning, weight_norm), by id, without the graph of the last."""
-    hooks = ((part, hook) for part in module.modules() for hook in part._forward_pre_hooks.values())
-    names = ((part, getattr(hook, "_tensor_name", getattr(hook, "name", None))) for part, hook in hooks)
-    made = (vars(part).get(name) for part, name in names if isinstance(name, str))
-    return {id(each): each.detach().clone() for each in made if isinstance(each, Tensor)}
 
 
 def _versions(module: nn.Module) -> dict[str, int]:
