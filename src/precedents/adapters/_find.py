@@ -6,7 +6,8 @@ from typing import Any
 
 from precedents import adapters
 from precedents.adapters._adapter import Adapter
-from precedents.classifier.construction import refuse_programs, unwrapped
+from precedents.classifier.construction import unwrapped
+from precedents.classifier.refusals import refuse_programs
 from precedents.errors import InputError
 from precedents.registry import Registry
 from precedents.runtime.wording import a_type

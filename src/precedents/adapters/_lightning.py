@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 from precedents.adapters._trainer import SAY_IT
 from precedents.adapters._transformer import runnable
 from precedents.classifier.clone import sharing_clone
+from precedents.classifier.construction import without_graph
 from precedents.classifier.outputs import outputs_of, placed, returned
 from precedents.data.datamodules import defines, is_lightning, loader_of, one_of, unshuffled
 from precedents.data.examples import Examples
@@ -100,7 +101,7 @@ class Lit:
 
 def muted(module: nn.Module) -> nn.Module:
     """A clone that shares the tensors, without its Trainer, and whose `self.log` says nothing."""
-    clone = sharing_clone(module)
+    clone = sharing_clone(module, known=without_graph(module))
     for part in clone.modules():
         if is_lightning("LightningModule", part):
             part.__dict__ |= dict.fromkeys(MUTED, _nothing)

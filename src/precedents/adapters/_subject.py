@@ -16,7 +16,8 @@ from precedents.adapters._collated import ItemView, collation_of
 from precedents.adapters._columns import Columns
 from precedents.adapters._find import adapter_of
 from precedents.classifier.classifier import Classifier
-from precedents.classifier.construction import Told, refuse_keywords, refuse_padding
+from precedents.classifier.construction import Told, refuse_keywords
+from precedents.classifier.refusals import refuse_padding
 from precedents.data.examples import Examples, InMemory, Originals, checked_labels, checked_range
 from precedents.data.ids import Id
 from precedents.data.inputs import Collated, Inputs, count, leaves, mapped

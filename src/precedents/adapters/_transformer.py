@@ -2,14 +2,15 @@
 
 import inspect
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from precedents.adapters._peft import base_of, is_tuned, tuned
-from precedents.classifier.clone import sharing_clone, whole_copy
-from precedents.classifier.construction import mixes_precisions
+from precedents.classifier.clone import sharing_clone
+from precedents.classifier.construction import mixes_precisions, without_graph
 from precedents.classifier.outputs import Outputs
 from precedents.classifier.precision import widened
 from precedents.data.inputs import Inputs
@@ -107,7 +108,10 @@ def _vector(state: Tensor, mask: Tensor | None) -> Tensor:
 
 def runnable(module: nn.Module) -> nn.Module:
     """A clone in eval mode to try something on; a copy in float32 of one in half precision."""
-    return (widened(whole_copy(module)) if mixes_precisions(module) else sharing_clone(module)).eval()
+    known = without_graph(module)
+    if mixes_precisions(module):
+        return widened(deepcopy(module, known)).eval()
+    return sharing_clone(module, known=known).eval()
 
 
 @torch.no_grad()

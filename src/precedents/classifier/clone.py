@@ -1,69 +1,27 @@
 """Clones that share their tensors: for hooks, changed layers and passes that the module itself must not see."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from types import FunctionType, ModuleType
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from torch import Tensor, nn
+from torch import nn
 
 C = TypeVar("C")
 
 
-def sharing_clone(module: nn.Module, apart: Collection[str] = ()) -> nn.Module:
+def sharing_clone(
+    module: nn.Module, apart: Collection[str] = (), known: Mapping[int, Any] = MappingProxyType({})
+) -> nn.Module:
     """A copy of the module, layer by layer, with the very parameters and buffers of the original.
 
-    The buffers whose names are in `apart` are copied.
+    The buffers whose names are in `apart` are copied. Of what is `known`, by id, the copies are there already.
     """
     buffers = (buffer for name, buffer in module.named_buffers() if name not in apart)
     shared = {id(tensor): tensor for tensor in [*module.parameters(), *buffers]}
-    return deepcopy(module, {**_without_graph(module), **shared})
-
-
-def whole_copy(module: nn.Module) -> nn.Module:
-    """A copy of the module with tensors of its own."""
-    return deepcopy(module, _without_graph(module))
-
-
-def _without_graph(module: nn.Module) -> dict[int, Any]:
-    """By id, copies of the tensors that the module keeps of a pass, without its graph.
-
-    They are made anew by the next: attention that is kept to be looked at, the weights of pruned layers.
-    """
-    return {id(each): each.detach().clone() for each in _of_a_pass(module)}
-
-
-def _of_a_pass(module: nn.Module) -> Iterator[Tensor]:
-    """Every tensor with a graph that a copy would meet, in attributes, dicts, lists, tuples and hooks."""
-    found: list[Any] = [module]
-    seen: dict[int, Any] = {}
-    while found:
-        each = found.pop()
-        if id(each) in seen or isinstance(each, (type, ModuleType, FunctionType)):
-            continue
-        seen[id(each)] = each  # and keeps it, so that no other has its id
-        if isinstance(each, Tensor):
-            if each.grad_fn is not None:
-                yield each
-        elif isinstance(each, (list, tuple, set, deque)):
-            found += each
-        else:
-            found += each.values() if isinstance(each, dict) else ()
-            found += (*getattr(each, "__dict__", {}).values(), getattr(each, "__self__", None))
-
-
-def uncopied(module: nn.Module) -> str | None:
-    """The attribute because of which a module cannot be copied; none if it is not one alone."""
-    for name, part in module.named_modules():
-        for key, value in vars(part).items():
-            if key != "_modules":
-                try:
-                    deepcopy(value, {id(part): part})
-                except Exception:
-                    return f"{name}.{key}" if name else key
-    return None
+    return deepcopy(module, {**known, **shared})
 
 
 class Clones(Generic[C]):

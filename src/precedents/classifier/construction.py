@@ -1,22 +1,28 @@
 """How a classifier is made of a user's module: a copy, a first look at what it does, and refusals."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, is_dataclass
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from precedents.classifier.clone import uncopied, whole_copy
 from precedents.classifier.hidden_layers import Trace, named, traced
 from precedents.classifier.memory_format import laid_out
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
-from precedents.classifier.user_loss import formed, loss_of, refuse_probabilities
-from precedents.data.examples import Examples, checked_range
-from precedents.data.inputs import Collated, Inputs, alone, between, count, leaves, ordered, unusable
-from precedents.data.labels import REGRESSION
+from precedents.classifier.refusals import (
+    LENGTHS,
+    accepted,
+    refuse_outputs,
+    refuse_padding,
+    refuse_unsteady,
+)
+from precedents.classifier.user_loss import formed, loss_of
+from precedents.data.examples import Examples
+from precedents.data.inputs import Collated, Inputs, alone, leaves, ordered
 from precedents.errors import InputError, KeywordError
 from precedents.runtime.budget import COUNTED, Budget
 from precedents.runtime.guards import random_state_kept
@@ -29,10 +35,7 @@ if TYPE_CHECKING:
 HALF = (torch.float16, torch.bfloat16)
 NAMES_OF_HALF = ("half", "float16", "bfloat16")
 CAREFUL = ("builtins", "torch", "transformers", "peft", "pytorch_lightning", "lightning", "lightning_fabric")
-PROGRAMS = {"torch.jit": "scripted or traced by torch.jit", "torch.export": "a program of torch.export"}
 PARALLEL = (nn.DataParallel, nn.parallel.DistributedDataParallel)
-LENGTHS = 12  # instances that are tried with and without padding
-MANY_INSTANCES = 32  # whose one output lies within 0 and 1, if it is a probability
 
 
 class Told(TypedDict, total=False):
@@ -66,7 +69,7 @@ class Construction:
         if not isinstance(train, Examples):
             raise InputError(f"The training set is {a_type(train)}. Make it Examples: Examples.of(data).")
         budget = Budget.of(self.memory)
-        copy = _copied(_accepted(module), budget)
+        copy = _copied(accepted(module), budget)
         before = _versions(copy)
         batch = train.take(train.largest)
         sample, b = batch.inputs, len(batch.labels)
@@ -93,10 +96,7 @@ class Construction:
             spaced = (i * (len(train) - 1) // (LENGTHS - 1) for i in range(LENGTHS))
             refuse_padding(model, train.take(list(dict.fromkeys([*train.largest, *spaced]))).inputs)
             model = model.of_one_width(strict=self.hidden is not None)
-        single = look.outputs.single
-        if self.loss is None:
-            _refuse_probabilities(model, logits, train, single)
-        _refuse_labels(model, train, single)
+        refuse_outputs(model, logits if self.loss is None else None, train, look.is_one)
         if self.hidden is not None:
             model.hidden(sample)  # names that are wrong are found now
         return model
@@ -125,9 +125,9 @@ class Construction:
                         f"The model takes instances together, but none of them alone. {error}"
                     ) from error
                 single = logits + 1
-        _refuse_randomness(logits, again)
-        _refuse_mixing(logits, single, isinstance(sample, Collated))
-        return FirstLook(outputs, logits, trace, bytes_, numbers)
+            is_one = outputs.single
+        refuse_unsteady(logits, single, isinstance(sample, Collated), same=_are_equal(logits, again))
+        return FirstLook(outputs, logits, trace, bytes_, numbers, is_one)
 
 
 def _bytes(inputs: Inputs) -> int:
@@ -144,6 +144,7 @@ class FirstLook:
     trace: Trace
     input_bytes: int  # of one instance
     numbers: int  # that the layers return for one instance
+    is_one: bool  # whether there is one output for two classes
 
     @property
     def head(self) -> str | None:
@@ -153,32 +154,6 @@ class FirstLook:
         linear = ((n, value) for n, value in self.trace.linear if not value.is_nested)
         found = (n for n, value in linear if torch.equal(value, own) and names.count(n) == 1)
         return next(found, None)
-
-
-def _accepted(module: nn.Module) -> nn.Module:
-    if not isinstance(module, nn.Module):
-        raise InputError(f"The model is {a_type(module)}. Pass a torch.nn.Module.")
-    refuse_programs(module)
-    for name, value in (*module.named_parameters(), *module.named_buffers()):
-        if isinstance(value, (UninitializedParameter, UninitializedBuffer)):
-            raise InputError(
-                f"The weight {name} of the model is not initialised: its layer is lazy, and waits for a first "
-                "input to know its shape. Call the model once, as you did in training, or load its weights."
-            )
-        if reason := unusable(value):
-            raise InputError(f"The weight {name} of the model {reason}.")
-    return module
-
-
-def refuse_programs(model: Any) -> None:
-    """Refuses what torch.jit and torch.export make of a module: its code is fixed, and its layers are gone."""
-    homes = [kind.__module__ for kind in type(model).__mro__]
-    for home, made in PROGRAMS.items():
-        if any(each.startswith(home) for each in homes):
-            raise InputError(
-                f"The model is {made}: its layers cannot be seen. Pass the nn.Module that it was made from; "
-                "module.load_state_dict(...) gives it the weights that are here, in the state_dict."
-            )
 
 
 def _copied(module: nn.Module, budget: Budget) -> nn.Module:
@@ -224,10 +199,11 @@ def _copy(module: nn.Module) -> nn.Module:
     """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
     try:
         inner = unwrapped(module)
+        known = without_graph(inner)
         with random_state_kept():
-            copy = whole_copy(inner)
+            copy = deepcopy(inner, known)
     except Exception as error:
-        name = uncopied(module)
+        name = _uncopied(module)
         found = "" if name is None else f" (its attribute {name})"
         raise InputError(
             f"The model cannot be copied{found}, and it is not touched otherwise: {first_line(error)}. "
@@ -241,6 +217,47 @@ def _copy(module: nn.Module) -> nn.Module:
 
         return widened(copy)
     return copy
+
+
+def without_graph(module: nn.Module) -> dict[int, Any]:
+    """By id, copies of the tensors that a module keeps of a pass, without its graph.
+
+    They are made anew by the next: attention that is kept to be looked at, the weights of pruned layers.
+    """
+    return {id(each): each.detach().clone() for each in _of_a_pass(module)}
+
+
+def _of_a_pass(module: nn.Module) -> Iterator[Tensor]:
+    """Every tensor with a graph that a copy would meet, in attributes, dicts, lists and hooks."""
+    found: list[Any] = [module]
+    seen: dict[int, Any] = {}
+    while found:
+        each = found.pop()
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each  # and keeps it, so that no other has its id
+        if isinstance(each, Tensor) and each.grad_fn is not None:
+            yield each
+        elif isinstance(each, (list, tuple, set)):
+            found += each
+        elif isinstance(each, dict):
+            found += each.values()
+        elif isinstance(each, nn.Module) or (is_dataclass(each) and not isinstance(each, type)):
+            found += vars(each).values()
+        elif isinstance(each, MethodType):
+            found.append(each.__self__)
+
+
+def _uncopied(module: nn.Module) -> str | None:
+    """The attribute because of which a module cannot be copied; none if it is not one alone."""
+    for name, part in module.named_modules():
+        for key, value in vars(part).items():
+            if key != "_modules":
+                try:
+                    deepcopy(value, {id(part): part})
+                except Exception:
+                    return f"{name}.{key}" if name else key
+    return None
 
 
 def _versions(module: nn.Module) -> dict[str, int]:
@@ -274,67 +291,8 @@ def speaks_of_half(kind: type) -> bool:
     return any(name in NAMES_OF_HALF or "autocast" in name for name in said)
 
 
-def _refuse_randomness(logits: Tensor, again: Tensor) -> None:
-    if not _are_equal(logits, again):
-        raise InputError(
-            "The model gives different outputs for the same input in eval mode. Tie its randomness to "
-            "self.training: F.dropout(x, training=self.training)."
-        )
-
-
 def _are_equal(logits: Tensor, again: Tensor) -> bool:
     return torch.equal(logits.nan_to_num(), again.nan_to_num())
-
-
-def _refuse_mixing(logits: Tensor, single: Tensor, padded: bool = False) -> None:
-    within = float(torch.finfo(logits.dtype).eps) ** 0.5 * float(logits.abs().nan_to_num().max())
-    if padded and not torch.allclose(logits, single, rtol=0, atol=within, equal_nan=True):
-        i = int((logits - single).abs().nan_to_num(torch.inf).amax(dim=1).argmax())
-        raise InputError(
-            "The model's output for an instance depends on its padding or on the others of its batch: "
-            f"alone one has the logits {_few(single[i])}, beside others {_few(logits[i])}. Let the model leave "
-            "out what is padded (a mean over the lengths, pack_padded_sequence, an attention mask), and let no "
-            "layer mix the instances."
-        )
-    rounding = 1e-5 + 1e-4 * float(logits.abs().nan_to_num(0.0, 0.0).max())
-    if not torch.allclose(logits, single, rtol=1e-3, atol=rounding, equal_nan=True):
-        raise InputError(
-            "The model's output for an instance depends on the other instances of the batch. "
-            "Gradients per instance need BatchNorm with track_running_stats=True and the batch as first axis."
-        )
-
-
-def _few(numbers: Tensor) -> str:
-    shown = ", ".join(f"{value:.4g}" for value in numbers[:4].tolist())
-    return f"[{shown} ...]" if len(numbers) > 4 else f"[{shown}]"
-
-
-@torch.no_grad()
-def refuse_padding(model: "Classifier", inputs: Inputs) -> None:
-    """Refuses a model for which instances are not the same in a batch as alone, tried on some."""
-    some = between(inputs, 0, min(LENGTHS, model.at_once))
-    assert isinstance(some, Collated)
-    if len({member.numbers for member in some.members}) > 1:
-        singles = torch.cat([model.logits(alone(some, i)) for i in range(count(some))])
-        _refuse_mixing(model.logits(some), singles, padded=True)
-
-
-@torch.no_grad()
-def _refuse_probabilities(model: "Classifier", logits: Tensor, train: Examples, single: bool) -> None:
-    if single:
-        few = train.take(range(min(len(train), MANY_INSTANCES))).inputs
-        logits = model.logits(few)[:, 1:]
-    refuse_probabilities(logits)
-
-
-def _refuse_labels(model: "Classifier", train: Examples, single: bool) -> None:
-    """Refuses labels that the model has no output for."""
-    if single and int(train.labels.max()) > 1:
-        raise InputError(
-            "The model has one output, which tells class 1 from class 0, but the training set has a label "
-            f"{int(train.labels.max())}. {REGRESSION}"
-        )
-    checked_range(train.labels, model.classes, "training set")
 
 
 def _owns_all(module: nn.Module, name: str) -> bool:
