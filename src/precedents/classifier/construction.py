@@ -120,7 +120,7 @@ class Construction:
                     bytes_, numbers = max(bytes_, _bytes(singles[0])), max(numbers, longest.numbers)
                 single = torch.cat([outputs.of(module, each) for each in singles])
             except InputError as error:  # together they could be computed
-                if isinstance(sample, Collated):
+                if not _needs_several(module):
                     raise InputError(
                         f"The model takes instances together, but none of them alone. {error}"
                     ) from error
@@ -128,6 +128,12 @@ class Construction:
             is_one = outputs.single
         refuse_unsteady(logits, single, isinstance(sample, Collated), same=_are_equal(logits, again))
         return FirstLook(outputs, logits, trace, bytes_, numbers, is_one)
+
+
+def _needs_several(module: nn.Module) -> bool:
+    """Whether a BatchNorm is without running statistics, and so without numbers for one row."""
+    norms = (each for each in module.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm))
+    return any(each.running_mean is None for each in norms)
 
 
 def _bytes(inputs: Inputs) -> int:
@@ -243,7 +249,7 @@ def _of_a_pass(module: nn.Module) -> Iterator[Tensor]:
         elif isinstance(each, dict):
             found += each.values()
         elif isinstance(each, nn.Module) or (is_dataclass(each) and not isinstance(each, type)):
-            found += vars(each).values()
+            found += getattr(each, "__dict__", {}).values()
         elif isinstance(each, MethodType):
             found.append(each.__self__)
 
