@@ -118,11 +118,13 @@ def _is_sequence(item: Sequence[Any]) -> bool:
 
 
 def _is_batch(x: Any, collation: Collation) -> bool:
-    """Whether what could be several items is a batch: a tuple, or a list of tensors where batches are such."""
-    listed = collation.listed and isinstance(x, list) and all(isinstance(part, Tensor) for part in x)
+    """Whether what could be several items is a batch: a tuple; or a list as batches are, with their labels."""
     try:
-        return (listed or isinstance(x, tuple)) and _ready(plain(x), collation) is not None
-    except InputError:  # it is none
+        if isinstance(x, tuple):
+            return _ready(plain(x), collation) is not None
+        listed = collation.listed and isinstance(x, list) and all(isinstance(part, Tensor) for part in x)
+        return listed and _fits(collation.layout, x) and ReadyBatch(collation.layout, x).count > 0
+    except (InputError, RuntimeError):  # its parts do not belong together
         return False
 
 
