@@ -68,6 +68,8 @@ class Classifier:
     activations: int = 0  # numbers that the layers return for one instance
     input_bytes: int = 0  # of one instance
     narrow: torch.dtype | None = None  # the half precision of the user's own module, if it has one
+    several: Inputs | None = field(default=None, repr=False)  # to try whether they are moved within a batch
+    apart: bool = False  # whether they are: then each passes alone
     written: frozenset[str] = frozenset()  # the buffers that a pass writes to, by name
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
 
@@ -147,6 +149,8 @@ class Classifier:
     @cached_property
     def at_once(self) -> int:
         """How many instances go forward together, so that what their layers return stays small."""
+        if self.apart:
+            return 1
         each = max(1, self.activations) * self.itemsize  # bytes
         return max(1, min(FORWARD_INSTANCES, FORWARD_BYTES // each, self.budget.bytes // (8 * each)))
 
@@ -237,6 +241,10 @@ class Classifier:
     def head_input(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the Linear that returns the logits receives of a `batch` [b, d], and the logits; float64."""
         assert self.head is not None
+        if self.apart and len(batch.labels) > 1:
+            singles = [self.head_input(batch.between(i, i + 1)) for i in range(len(batch.labels))]
+            features, logits = zip(*singles, strict=True)
+            return torch.cat(features), torch.cat(logits)
         received: list[Tensor] = []
 
         def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from precedents.classifier.hidden_layers import Trace, named, traced
 from precedents.classifier.memory_format import laid_out
+from precedents.classifier.order import kept, some_of
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
 from precedents.classifier.refusals import (
     LENGTHS,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 HALF = (torch.float16, torch.bfloat16)
 NAMES_OF_HALF = ("half", "float16", "bfloat16")
 CAREFUL = ("builtins", "torch", "transformers", "peft", "pytorch_lightning", "lightning", "lightning_fabric")
+UNMOVED = ("torch.nn.", "torchvision.")  # whose modules leave the instances of a batch where they are
 PARALLEL = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 
 
@@ -90,6 +92,7 @@ class Construction:
             activations=look.numbers,
             input_bytes=look.input_bytes,
             narrow=next((p.dtype for p in module.parameters() if p.dtype in HALF), None),
+            several=None if _keeps_order(copy) else some_of(train),
             written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
         if isinstance(sample, Collated):
@@ -99,7 +102,7 @@ class Construction:
         refuse_outputs(model, logits if self.loss is None else None, train, look.is_one)
         if self.hidden is not None:
             model.hidden(sample)  # names that are wrong are found now
-        return model
+        return model if model.several is None else kept(model)
 
     @torch.no_grad()
     def _first_look(self, module: nn.Module, sample: Inputs, b: int) -> "FirstLook":
@@ -299,6 +302,15 @@ def speaks_of_half(kind: type) -> bool:
 
 def _are_equal(logits: Tensor, again: Tensor) -> bool:
     return torch.equal(logits.nan_to_num(), again.nan_to_num())
+
+
+def _keeps_order(module: nn.Module) -> bool:
+    """Whether all code is torch's own, which leaves the instances of a batch where they are."""
+    return all(
+        type(part).__module__.startswith(UNMOVED)
+        and not (part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
+        for part in module.modules()
+    )
 
 
 def _owns_all(module: nn.Module, name: str) -> bool:

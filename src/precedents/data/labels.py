@@ -117,7 +117,7 @@ def _are_tensors(nest: Any) -> bool:
 
 def _no_tensor(x: Any, what: str) -> InputError:
     """That a value, or the first part of it that cannot, becomes no tensor."""
-    texts = isinstance(x, str) or (isinstance(x, (list, tuple)) and any(isinstance(part, str) for part in x))
+    texts = isinstance(x, str) or (isinstance(x, (list, tuple)) and all(isinstance(part, str) for part in x))
     nest = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, tuple) and not texts else ()
     for key, part in nest:
         if not _are_tensors(part):

@@ -38,9 +38,14 @@ FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, Ass
 
 
 def tried_on(model: Classifier) -> Batch:
-    """The first instances, as many as the budget has room for; one that it has no room for is refused."""
+    """The first instances, as many as the budget has room for; one that it has no room for is refused.
+
+    Where instances pass one at a time, it is the first alone.
+    """
     labels = torch.zeros(count(model.sample), dtype=torch.long)
     batch, each = Batch(model.sample, labels, range(len(labels))), TRIAL * model.itemsize * model.activations
+    if model.apart:
+        batch, labels = batch.between(0, 1), labels[:1]
     if len(labels) * each < COUNTED or len(labels) * each <= model.budget.bytes:
         return batch
     model.budget.bound(each, f"Per-example gradients of {model.size} parameters", INSTEAD)
@@ -274,9 +279,12 @@ def sized(plan: Plan, notes: Sequence[Note]) -> Plan:
 
 
 def cotangent_of(model: Classifier, batch: Batch) -> Tensor:
-    """What is sent back from each instance's logits [b, classes] in a trial: no class is special in it."""
-    c = model.classes
-    return torch.linspace(-1, 1, c, dtype=torch.double).expand(len(batch.labels), c)
+    """What is sent back from each instance's logits [b, classes] in a trial: no class is special in it.
+
+    Each instance has another length, so that what comes back to one is not that of another.
+    """
+    length = torch.arange(1, len(batch.labels) + 1, dtype=torch.double)
+    return length[:, None] * torch.linspace(-1, 1, model.classes, dtype=torch.double)
 
 
 def right(

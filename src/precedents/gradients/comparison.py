@@ -3,7 +3,7 @@
 Neither is ever held whole: what comes back to a parameter is compared where it arrives, and forgotten.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial, reduce
 from math import inf, isnan
@@ -16,6 +16,7 @@ from precedents.gradients.factors import Dense, Outer, Part
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
 from precedents.gradients.recording import Recording, pulled_back
+from precedents.runtime.sparse import SparseRows
 
 PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used again
 RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all
@@ -187,3 +188,34 @@ def strays(recording: Recording, inputs: Inputs, cotangent: Tensor) -> set[int]:
 def _sent(cotangent: Tensor, logits: Tensor) -> list[Tensor]:
     """What is sent back, as the logits are."""
     return [cotangent.to(logits)]
+
+
+class Moved:
+    """A sink that finds whether any of b instances gets gradients though nothing was sent back to it."""
+
+    def __init__(self, b: int, still: Sequence[int]) -> None:
+        self.b, self.still = b, still  # to which nothing was sent back
+        self.found = False
+
+    def append(self, part: Part) -> None:
+        """Takes the gradients of one more parameter, of which any factor may be zero."""
+        if len(part) != self.b:
+            self.found = True
+            return
+        touched = torch.ones(len(self.still), dtype=torch.bool)
+
+        def noted(values: Tensor) -> Tensor:
+            if not isinstance(values, SparseRows):
+                some = values[self.still].reshape(len(self.still), -1).nan_to_num(0.0, 0.0, 0.0)
+                touched.logical_and_(some.any(dim=1).cpu())
+            return values
+
+        part.changed(noted)
+        self.found |= bool(touched.any())
+
+
+def moves(recording: Recording, inputs: Inputs, cotangent: Tensor, still: Sequence[int]) -> bool:
+    """Whether instances of a batch get gradients of others, tried with some to which nothing is sent back."""
+    sent = cotangent.clone()
+    sent[still] = 0
+    return next(recording.passes(inputs, partial(_sent, sent), partial(Moved, len(sent), still))).found

@@ -47,6 +47,8 @@ class Plan:
     in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
     stored: int = 0  # how many numbers of a gradient are stored, of the largest instances; none known: all
 
+    apart: bool = False  # whether the instances of a batch are moved within, so that each passes alone
+
     @property
     def size(self) -> int:
         """Instances per pass: what stays in the cache, and an eighth of the budget; for a few, a quarter."""
@@ -109,7 +111,7 @@ class Plan:
                 units.append(torch.where(length[:, None] > 0, each / length[:, None], 0.0).to(logits))
             return units
 
-        if self.recording is not None and _is_ambiguous(batch.inputs):
+        if self.recording is not None and self._is_apart(batch):
             yield from self._one_by_one(batch, cotangents, columns, into)
             return
         if self.recording is not None:
@@ -120,8 +122,6 @@ class Plan:
                         self._complete(assembled, batch.inputs, units[i])
                     yield self._rows(assembled, lengths[i])
             except ApartError:
-                if len(batch.labels) == 1:
-                    raise
                 yield from self._one_by_one(batch, cotangents, columns, into)
             return
         with torch.no_grad():
@@ -154,6 +154,9 @@ class Plan:
         """The names of the parameters that the recording has no gradients of."""
         every = self.model.parameters.items()
         return tuple(name for name, p in every if self.recording is None or id(p) in self.recording.without)
+
+    def _is_apart(self, batch: Batch) -> bool:
+        return _is_ambiguous(batch.inputs) or (self.apart and len(batch.labels) > 1)
 
     def _one_by_one(
         self, batch: Batch, cotangents: Cotangents, columns: slice | None, into: Tensor | None

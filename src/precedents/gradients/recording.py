@@ -57,7 +57,7 @@ class Catch:
     def give(self, sink: Sink) -> None:
         """Gives the parts that what came back makes, which is forgotten."""
         backs, self.backs = self.backs, {}
-        if backs:
+        if any(back.numel() for back in backs.values()):  # else it has received no rows
             each = [backs[i].reshape(shape) if i in backs else None for i, shape in enumerate(self.shapes)]
             for part in self.parts(each):
                 sink.append(part)

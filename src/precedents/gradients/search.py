@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
+from precedents.classifier.order import ENDS, among
 from precedents.data.examples import Batch
+from precedents.data.inputs import Inputs, count
 from precedents.errors import InputError, PrecedentsError
 from precedents.gradients.by_rules import (
     FAILURES,
@@ -30,6 +32,7 @@ from precedents.gradients.by_rules import (
     with_rest,
     wrong_of,
 )
+from precedents.gradients.comparison import moves
 from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.instrumentation import instrumented
 from precedents.gradients.narrowing import narrowed
@@ -57,10 +60,27 @@ def searched(model: Classifier) -> Plan:
         plan = plan or by_rules(model)
         if plan is None:
             plan, reason = _slowly(model)
+        if model.several is not None and plan.recording is not None:
+            plan = replace(plan, apart=model.apart or _moves(plan, plan.recording, model.several))
     recording = plan.recording
-    if recording is None or recording.uncovered or recording.without:
+    if recording is None or recording.uncovered or recording.without or (plan.apart and not model.apart):
         _said(model, _ways(plan) if recording is not None else reason)
     return plan
+
+
+def _moves(plan: Plan, recording: Recording, several: Inputs) -> bool:
+    """Whether the instances of a batch are moved within, tried on a few more than the first."""
+    if plan.size == 1:
+        return False
+    model, inputs = plan.model, among(several, plan.size)
+    labels = torch.zeros(count(inputs), dtype=torch.long)
+    batch = Batch(inputs, labels, range(len(labels)))
+    try:
+        return moves(recording, inputs, cotangent_of(model, batch), ENDS)
+    except PrecedentsError:  # which is said where these instances are asked for
+        return False
+    except FAILURES:  # of what the first instances have not shown
+        return True
 
 
 def _slowly(model: Classifier) -> tuple[Plan, str]:
@@ -146,6 +166,8 @@ def _ways(plan: Plan) -> str:
     if rest:
         named = rest[0] if len(rest) == 1 else f"{rest[0]} and {len(rest) - 1} more"
         ways.append(f"{_way(plan)} for {named}, used outside of a layer or by all instances together")
+    if plan.apart and not plan.model.apart:  # of which the classifier has told
+        ways.append("one instance at a time, as those of a batch are moved or divided within")
     return "; ".join(ways)
 
 
