@@ -21,7 +21,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The pictures of pages that the documentation shows.
 pictures: setup

@@ -1,21 +1,23 @@
 """Writes the page of the benchmarks and its two pictures from the records."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks import estimates, explorer, jobs, kills, newsgroups, sparse_text
+from benchmarks import estimates, explorer, jobs, kills, memory, newsgroups, paired, sparse_text
 from benchmarks.agreement import CASES, TRAIN
 from benchmarks.figures import growth_figure, speed_figure
 from benchmarks.index import told as index
-from benchmarks.memory import section
 from benchmarks.models import MODELS
 from benchmarks.peers import PEERS
 from benchmarks.records import Record, Records
 from benchmarks.summary import ROUNDS, Row, Summary, summaries
+
+Section = Callable[[Sequence[Record]], Iterator[str]]
 
 NAMES = {
     "dot_grad": "precedents, Grad-Dot",
@@ -30,18 +32,7 @@ CURVATURE = {
 }
 
 
-def page(
-    works: Sequence[Summary],
-    growth: Sequence[Record],
-    memory: Sequence[Record] = (),
-    estimated: Sequence[Record] = (),
-    sparse: Sequence[Record] = (),
-    indexes: Sequence[Record] = (),
-    of_jobs: Sequence[Record] = (),
-    explored: Sequence[Record] = (),
-    killed: Sequence[Record] = (),
-    audited: Sequence[Record] = (),
-) -> Iterator[str]:
+def page(works: Sequence[Summary], parts: Iterable[tuple[Section, Sequence[Record]]]) -> Iterator[str]:
     """The lines of the page."""
     measured, large = main_works(works), large_works(works)
     compared = with_peers(measured)
@@ -66,24 +57,9 @@ def page(
     yield from agreement(measured)
     yield from large_models(large, main_works(w for w in works if w.model not in FIVE and has_peers(w)))
     yield from curvature(works)
-    if growth:
-        yield from growth_section(growth)
-    if memory:
-        yield from section(memory)
-    if audited:
-        yield from newsgroups.section(audited)
-    if killed:
-        yield from kills.section(killed)
-    if estimated:
-        yield from estimates.section(estimated)
-    if sparse:
-        yield from sparse_text.section(sparse)
-    if indexes:
-        yield from index.section(indexes)
-    if of_jobs:
-        yield from jobs.section(of_jobs)
-    if explored:
-        yield from explorer.section(explored)
+    for told, records in parts:
+        if records:
+            yield from told(records)
 
 
 def main_works(works: Iterable[Summary]) -> list[Summary]:
@@ -300,6 +276,26 @@ def saved(figure: Figure, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
+PARTS: tuple[tuple[Any, ...], ...] = (  # the sections of the page, and the files of their records
+    (paired.section, "paired"),
+    (growth_section, "growth"),
+    (memory.section, "memory"),
+    (newsgroups.section, "newsgroups"),
+    (kills.section, "kills"),
+    (estimates.section, "estimates"),
+    (sparse_text.section, "sparse_text"),
+    (index.section, "index", "cluster"),
+    (jobs.section, "jobs"),
+    (explorer.section, "explorer"),
+)
+
+
+def last_records(results: Path, files: Iterable[str]) -> list[Record]:
+    """The last record of each key."""
+    every = (record for name in files for record in Records(results / f"{name}.jsonl"))
+    return list({record["key"]: record for record in every}.values())
+
+
 def main() -> None:
     """Writes `benchmarks.md` and `images/` into `--out`."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -307,20 +303,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder of the page: docs")
     given = parser.parse_args()
     works = summaries(Records(given.results / "speed.jsonl"))
-    last = {record["key"]: record for record in Records(given.results / "growth.jsonl")}
-    growth, memory = list(last.values()), list(Records(given.results / "memory.jsonl"))
-    estimated = list({record["key"]: record for record in Records(given.results / "estimates.jsonl")}.values())
+    parts = {told: last_records(given.results, files) for told, *files in PARTS}
     (given.out / "images").mkdir(parents=True, exist_ok=True)
-    sparse = list(Records(given.results / "sparse_text.jsonl"))
-    indexes = [line for name in ("index", "cluster") for line in Records(given.results / f"{name}.jsonl")]
-    of_jobs = list(Records(given.results / "jobs.jsonl"))
-    explored = list(Records(given.results / "explorer.jsonl"))
-    killed, audited = (list(Records(given.results / f"{name}.jsonl")) for name in ("kills", "newsgroups"))
-    lines = page(works, growth, memory, estimated, sparse, indexes, of_jobs, explored, killed, audited)
-    (given.out / "benchmarks.md").write_text("\n".join(lines) + "\n")
+    (given.out / "benchmarks.md").write_text("\n".join(page(works, parts.items())) + "\n")
     titles = {name: kind.title for name, kind in MODELS.items()}
     saved(speed_figure(with_peers(main_works(works)), titles, NAMES), given.out / "images" / "benchmarks.svg")
-    if growth:
+    if growth := parts[growth_section]:
         saved(growth_figure(growth), given.out / "images" / "growth.svg")
 
 

@@ -125,17 +125,18 @@ def newsgroups() -> Given:
     return sparse(600, 73_000)
 
 
-def rows(n: int = 20_000) -> Given:
+def rows(n: int = 20_000, classes: int = 4) -> Given:
     """A logistic regression on n rows of eight numbers, which are cases, too."""
     torch.manual_seed(0)
     x = torch.randn(n, 8)
-    return nn.Linear(8, 4), (x, torch.arange(n) % 4), x
+    return nn.Linear(8, classes), (x, torch.arange(n) % classes), x
 
 
 MODELS = {
     "rows": rows,
     "pictures": pictures,
     "few rows": lambda: rows(1000),
+    "many classes": lambda: rows(5000, 2000),
     "wide": wide,
     "large": large,
     "texts": texts,

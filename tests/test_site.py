@@ -22,6 +22,7 @@ DOCS = ROOT / "docs"
 FETCHED = re.compile(
     r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]*\"|<link\b[^>]*\bhref=\"(?:https?:)?//"
 )
+STRICT = ["mkdocs", "build", "--strict"]  # and no "--quiet", with which no warning is counted
 STYLED = re.compile(r"url\([\"']?(?:https?:)?//|@import [\"'](?:https?:)?//")
 
 
@@ -33,7 +34,7 @@ def site(tmp_path_factory) -> Path:
     environment = os.environ | {"PYTHONPATH": paths, "NO_MKDOCS_2_WARNING": "1"}
     for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         environment[proxy] = "http://127.0.0.1:9"  # where nobody answers
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", *STRICT, "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -43,6 +44,10 @@ def text(site: Path, name: str) -> str:
     """What a reader sees of a page, without tags."""
     page = (site / name).read_text(encoding="utf-8")
     return re.sub(r"<[^>]+>", "", page.partition('<article class="md-content__inner')[2])
+
+
+def test_make_builds_it_as_strictly() -> None:
+    assert (ROOT / "Makefile").read_text(encoding="utf-8").count(f"/{' '.join(STRICT)}\n") == 1
 
 
 def test_pages_ask_for_nothing_from_elsewhere(site) -> None:

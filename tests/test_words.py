@@ -163,6 +163,15 @@ def test_the_changelog_begins_with_this_version_and_its_date() -> None:
         ("caution", ["warning"]),
         ("subject", []),
         ("workspace", ["cache"]),
+        ("self-relevance", ["self-influence", "memorization"]),
+        ("shares", ["token-wise"]),
+        ("contrast", ["contrastive explanation"]),
+        ("group", ["slice"]),
+        ("near duplicate", ["leak"]),
+        ("codes", ["sketch"]),
+        ("index", ["gradient store"]),
+        ("engine", ["backend", "executor"]),
+        ("run", ["checkpoint"]),
         ("ledger", ["checkpoint"]),
     ],
 )
@@ -170,6 +179,13 @@ def test_the_glossary_has_our_word_beside_the_fields(ours, theirs) -> None:
     rows = [row for row in table(PAGES["docs/glossary.md"].lower()) if re.search(rf"\b{ours}\b", row[0])]
     assert rows
     assert any(all(word in row[1] for word in theirs) and len(row[2]) > 20 for row in rows)
+
+
+def test_the_glossary_has_each_of_our_words_once() -> None:
+    words = [row[0] for row in table(PAGES["docs/glossary.md"]) if row[0] != "our word"]
+    assert len(words) == len(set(words)) > 40
+    theirs = [word for row in table(PAGES["docs/glossary.md"]) for word in row[1].split(", ")]
+    assert theirs.count("self-influence") == 1  # two rows had it
 
 
 def test_the_glossary_says_what_the_field_calls_it_all() -> None:
@@ -215,6 +231,15 @@ def test_the_rooms_have_the_files_that_are_named() -> None:
         for name in re.findall(r"`([\w/]+)`", named):
             place = SOURCE / room.strip("`/") / name
             assert place.is_dir() or place.with_suffix(".py").exists(), place
+
+
+def test_every_file_of_a_room_is_named() -> None:
+    left = {"cli": "*", "criteria": "[!_]*"}  # where a part is a file, that is found by its name
+    for room, _, named in table(section("The rooms"))[1:]:
+        folder = SOURCE / room.strip("`/")
+        there, parts = folder.glob("*.py"), folder.glob(left.get(folder.name, "__init__") + ".py")
+        missing = {path.stem for path in there} - {path.stem for path in parts} - {"__init__"}
+        assert sorted(missing - set(re.findall(r"`(\w+)`", named))) == [], room
 
 
 def test_reading_takes_as_long_as_the_page_says_to_a_minute() -> None:

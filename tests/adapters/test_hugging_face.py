@@ -431,7 +431,7 @@ def test_data_that_differ_at_every_reading_are_refused(models) -> None:
     train = Dataset.from_dict({"label": [0, 1]}).with_transform(
         lambda row: {"pixel_values": [torch.randn(3, 8, 8, generator=random) for _ in row["label"]], **row}
     )
-    with pytest.raises(pr.InputError, match="differs at its second reading"):
+    with pytest.raises(pr.InputError, match="differs from its first reading"):
         pr.Explainer(models["vit"], train)
 
 

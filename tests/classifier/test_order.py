@@ -153,6 +153,16 @@ def test_token_experts_say_once_that_instances_pass_alone(seed) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*slower")
+@pytest.mark.parametrize("kind", MOVING)
+def test_shares_add_up_to_the_score(kind) -> None:
+    x, y = world()
+    explainer = Explainer(made(kind), (x, y))
+    parts = explainer.shares(x[3], 5).layers
+    total = sum(each.share for each in parts)
+    assert total == pytest.approx(float(explainer.scores(x[3:4])[0, 5]), abs=1e-9)
+
+
 class SortedTexts(Recurrent):
     """Tokens and lengths of a batch, sorted within."""
 

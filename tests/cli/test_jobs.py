@@ -1,11 +1,12 @@
 """The commands of jobs say what the library says, write files whole, and refuse what cannot be in one line."""
 
 import json
+from inspect import signature
 
 import pandas as pd
 import pytest
 
-from precedents.cli._jobs import places
+from precedents.cli._jobs import job, places
 
 RUN = "runs/digits-logistic_regression"
 COMMANDS = {
@@ -87,3 +88,13 @@ def test_shares_are_those_of_the_library(folder, precedents) -> None:
     own = json.loads(precedents(*command, "--json").out)  # of its first precedent
     assert (own["index"], own["score"]) == (first["index"], pytest.approx(first["score"]))
     assert "There is no case 99999" in precedents("shares", RUN, "--case", "99999").err
+
+
+def test_a_job_has_its_own_options_among_those_of_all_jobs() -> None:
+    @job
+    def counted(asked, of: str, times: int = 2):
+        """Counts."""
+
+    outcome = ["csv", "html", "memory", "data", "force", "as_json", "quiet"]
+    assert list(signature(counted).parameters) == ["of", "run", "target", "times", *outcome]
+    assert counted.__doc__ == "Counts."

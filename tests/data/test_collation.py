@@ -264,7 +264,7 @@ def test_items_that_change_are_named() -> None:
     data = list(TRAIN)
     examples = Examples.of(data, collate_fn=with_lengths)
     data[5] = (data[5][0], [*data[5][1], 4])
-    with pytest.raises(InputError, match=r"Instance 5 of the dataset differs at its second reading"):
+    with pytest.raises(InputError, match=r"Instance 5 of the dataset differs from its first reading"):
         list(examples.batches(8))
 
 
@@ -272,7 +272,7 @@ def test_items_that_change_among_many_are_named() -> None:
     data = TRAIN * 3
     examples = Examples.of(data, collate_fn=with_lengths)
     data[85] = (1, [3])
-    with pytest.raises(InputError, match=r"Instance 85 of the dataset differs at its second reading"):
+    with pytest.raises(InputError, match=r"Instance 85 of the dataset differs from its first reading"):
         list(examples.batches(90))
 
 

@@ -197,14 +197,14 @@ def test_an_input_that_is_no_tensor_is_named() -> None:
 
 def test_random_augmentation_is_found_at_the_door() -> None:
     with pytest.raises(
-        InputError, match=r"Instance 0 of the dataset differs at its second reading.*augmentation"
+        InputError, match=r"Instance 0 of the dataset differs from its first reading.*augmentation"
     ):
         Examples.of(Noisy())
 
 
 def test_shuffling_is_found_at_the_door() -> None:
     with pytest.raises(
-        InputError, match=r"Instance \d of the dataset differs at its second reading.*shuffling"
+        InputError, match=r"Instance \d of the dataset differs from its first reading.*shuffling"
     ):
         Examples.of(Shuffled())
 

@@ -213,16 +213,16 @@ def shuffled(change_at: int):
 
 @pytest.mark.parametrize("wrap", [lambda s: s, lambda s: DataLoader(s, batch_size=4)], ids=["stream", "loader"])
 def test_another_order_of_a_stream_is_found(wrap) -> None:
-    with pytest.raises(InputError, match=r"Instance 0 of the dataset differs at its second reading"):
+    with pytest.raises(InputError, match=r"Instance 0 of the dataset differs from its first reading"):
         Examples.of(wrap(Stream(order=shuffled(change_at=0))))
-    with pytest.raises(InputError, match=r"Instance 14 of the dataset differs at its second reading"):
+    with pytest.raises(InputError, match=r"Instance 14 of the dataset differs from its first reading"):
         whole(Examples.of(DataLoader(Stream(order=shuffled(change_at=14)), batch_size=2)), 5)
 
 
 def test_a_stream_that_ends_early_is_found() -> None:
     passes = []
     stream = Stream(order=lambda: passes.append(1) or range(23 if len(passes) < 3 else 10))
-    with pytest.raises(InputError, match=r"differs at its second reading"):
+    with pytest.raises(InputError, match=r"differs from its first reading"):
         whole(Examples.of(DataLoader(stream, batch_size=2)), 5)
 
 

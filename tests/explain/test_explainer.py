@@ -2,6 +2,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 import oracle
@@ -14,6 +15,7 @@ from torch.utils.data import TensorDataset
 import precedents as pr
 from precedents import METRICS, Explainer, Explanation, InputError, Metric, UnknownNameError
 from precedents.explain.cautions import Finding
+from precedents.metrics.names import DEFAULT
 
 NAMES = ["ant", "bee", "cat"]
 
@@ -526,3 +528,8 @@ def test_cases_are_called_by_their_numbers(model, train, cases) -> None:
     assert str(named[1]).startswith("case 3: ")
     assert "case 7" in named.to_html()
     assert "case 0" not in named.to_html()
+
+
+@pytest.mark.parametrize("door", [Explainer, pr.Index.build, pr.Index.estimate])
+def test_who_names_no_metric_is_given_the_default(door) -> None:
+    assert signature(door).parameters["metric"].default == DEFAULT

@@ -120,6 +120,6 @@ def test_passes_have_fewer_instances_the_more_comes_back_of_each(numbers, size) 
 @pytest.mark.parametrize("more", [1, 600])
 def test_gradients_are_right_in_passes_of_few(more, monkeypatch) -> None:
     monkeypatch.setattr(plan, "PASS_NUMBERS", 1)
-    monkeypatch.setattr(plan, "MORE_NUMBERS", more)
+    monkeypatch.setattr(plan, "LARGE_PASS_NUMBERS", more)
     model = stirred(nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Flatten(), nn.Linear(18, CLASSES)))
     assert 8 <= agree(model, normal(33, 3, 4)).size < 33

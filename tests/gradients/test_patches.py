@@ -130,7 +130,7 @@ def test_instances_of_other_sizes_and_calls(calls, b, h, w, stride) -> None:
     for summing in (PIXELS, LAID_OUT):
         with patch.object(patches, "SUMMING", summing):
             torch.testing.assert_close(one.products(other), formed[:2] @ formed[2:].T)
-            with patch.multiple(patches, PATCH_NUMBERS=1, MORE_NUMBERS=1, PAIR_NUMBERS=1):
+            with patch.multiple(patches, PATCH_NUMBERS=1, MORE_NUMBERS=1, PIXEL_PAIRS=1):
                 torch.testing.assert_close(one.products(other), formed[:2] @ formed[2:].T)
                 torch.testing.assert_close(other.formed().flatten(1), formed[2:])
     for both, of in ((after(one, other), formed), (after(other, one), formed.roll(b, 0))):

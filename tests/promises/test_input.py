@@ -21,6 +21,7 @@ from precedents import Classifier, Examples, Explainer, InputError, PrecedentsEr
 from precedents.criteria.identical_class import IdenticalClass
 from precedents.criteria.identical_instance import IdenticalInstance
 from precedents.criteria.model_randomization import ModelRandomization
+from precedents.data.parts import without
 from precedents.metrics.preconditioners.ekfac import InverseEKFAC
 from precedents.metrics.preconditioners.lanczos import InverseLanczos
 from precedents.reproduction.settings import chosen, counted
@@ -746,13 +747,16 @@ MISSING = {
     ),
     "a nullable frame": (
         lambda: Explainer(linear(), (nullable(True), Y)),
-        "NA.* in the column 'c', first at '3'",
+        "NA.* in the column 'c' of the training set, first at '3'",
     ),
     "a nullable case": (
         lambda: Explainer(linear(), (X, Y)).explain(nullable(True).iloc[3]),
-        r"cases has no value",
+        r"NA.* of the cases",
     ),
-    "nullable cases": (lambda: Explainer(linear(), (X, Y)).explain(nullable(True)), "cases has no value"),
+    "nullable cases": (
+        lambda: Explainer(linear(), (X, Y)).explain(nullable(True)),
+        "NA.* of the cases, first at",
+    ),
     "nan in a case": (lambda: Explainer(linear(), (X, Y)).explain(spoiled(3, float("nan"))), r"case\(s\).*#3"),
 }
 
@@ -771,3 +775,132 @@ def test_hidden_and_missing_values_are_named(name) -> None:
 def test_where_nothing_is_missing_the_numbers_are_the_same(given) -> None:
     wanted = Explainer(linear(), (X, Y)).scores(X[:3])
     assert torch.equal(Explainer(linear(), (given(), Y)).scores(given()[:3]), wanted)
+
+
+# Values that torch cannot read where they are, and columns in another order.
+
+ODD = {
+    "backward rows": lambda a: np.ascontiguousarray(a[::-1])[::-1],
+    "backward columns": lambda a: np.ascontiguousarray(a[..., ::-1])[..., ::-1],
+    "another order of bytes": lambda a: a.astype(a.dtype.newbyteorder(">")),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_arrays_may_run_backward_and_have_another_order_of_bytes(odd) -> None:
+    x, y = X.numpy(), Y.numpy()
+    plain, made = Explainer(linear(), (X, Y)), Explainer(linear(), (odd(x), odd(y)))
+    items = Explainer(linear(), [(odd(row), int(label)) for row, label in zip(x, y, strict=True)])
+    for explainer in (made, items):
+        assert torch.equal(explainer.scores(odd(x)[:3], labels=odd(y)[:3]), plain.scores(X[:3], labels=Y[:3]))
+        assert str(explainer.explain(odd(x[2]), truth=odd(y[2:3]))) == str(plain.explain(X[2], truth=Y[2:3]))
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_arrays_of_a_collate_fn_and_of_a_render_may_be_odd_too(odd) -> None:
+    items = [(odd(row), int(label)) for row, label in zip(X.numpy(), Y, strict=True)]
+    train = Examples.of(
+        items, collate_fn=lambda some: (odd(np.stack([x for x, _ in some])), [y for _, y in some])
+    )
+    assert torch.equal(train.take([0, 5]).inputs.arguments[0], X[[0, 5]])
+    explainer = Explainer(linear(), (X, Y), render=lambda row: odd(row.reshape(2, 2).numpy()))
+    assert (
+        explainer.explain(X[0], k=1).to_html()
+        == Explainer(linear(), (X, Y), render=lambda row: row.reshape(2, 2)).explain(X[0], k=1).to_html()
+    )
+
+
+def mixed(kinds: str) -> pd.DataFrame:
+    """Whole numbers in columns of these types."""
+    values = (X * 9).round().numpy()
+    values[:, 1] = values[:, 1] > 0
+    frame = pd.DataFrame(values, columns=list("abcd"))
+    return frame.astype(dict(zip("abcd", kinds.split(), strict=True)))
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        "float32 bool float32 float32",
+        "float32 boolean float32 int64",
+        "Int64 bool Float32 float64",
+        "int64[pyarrow] bool[pyarrow] float32 Int32",
+    ],
+)
+def test_columns_of_truth_values_stand_beside_numbers(kinds) -> None:
+    frame = mixed(kinds)
+    values = torch.tensor(mixed("float32 float32 float32 float32").to_numpy())
+    wanted = Explainer(linear(), (values, Y)).scores(values[:3])
+    explainer = Explainer(linear(), (frame, Y))
+    for cases in (frame[:3], frame.astype("float32")[:3], values[:3]):
+        assert torch.equal(explainer.scores(cases), wanted)
+    assert torch.equal(explainer.scores(frame.iloc[2]), explainer.scores(values[2]))
+
+
+def test_two_columns_of_one_name_are_two() -> None:
+    frame = mixed("Int64 bool float32 float32").set_axis(list("aabc"), axis=1)
+    plain = torch.tensor(mixed("float32 float32 float32 float32").to_numpy())
+    wanted = Explainer(linear(), (plain, Y)).scores(plain[:3])
+    assert torch.equal(Explainer(linear(), (frame, Y)).scores(frame[:3]), wanted)
+
+
+SHUFFLED = list("cabd")
+
+
+@pytest.mark.parametrize(
+    "given", [lambda f: f[:3], lambda f: f.assign(label=Y.numpy())[:3]], ids=["alike", "more"]
+)
+def test_columns_of_cases_are_taken_by_their_names(given) -> None:
+    frame = pd.DataFrame(X.numpy(), columns=list("abcd"))
+    explainer = Explainer(linear(), (frame, Y))
+    wanted, cases = explainer.scores(X[:3]), given(frame)
+    other = cases[[*SHUFFLED, *cases.columns[4:]]]
+    assert torch.equal(explainer.scores(other), wanted)
+    assert torch.equal(explainer.scores(other.iloc[1]), explainer.scores(X[1]))
+    fewer = Explainer(linear(), without(explainer.subject.train, [7]))
+    assert torch.equal(fewer.scores(other), fewer.scores(X[:3]))
+
+
+def test_values_without_names_are_taken_as_they_stand() -> None:
+    frame = pd.DataFrame(X.numpy(), columns=list("abcd"))
+    explainer = Explainer(linear(), (frame, Y))
+    for cases in (pd.DataFrame(X[:3].numpy()), X[:3].numpy()):
+        assert torch.equal(explainer.scores(cases), explainer.scores(X[:3]))
+    assert torch.equal(explainer.scores(pd.Series(X[1].numpy())), explainer.scores(X[1]))
+    numbered = Explainer(linear(), (pd.DataFrame(X.numpy()), Y))
+    assert torch.equal(numbered.scores(pd.DataFrame(X[:3].numpy())[[3, 1, 0, 2]]), explainer.scores(X[:3]))
+
+
+@pytest.mark.parametrize("row", [lambda f: f[:3], lambda f: f.iloc[1]], ids=["frame", "row"])
+def test_cases_whose_columns_have_other_names_are_refused(row) -> None:
+    frame = pd.DataFrame(X.numpy(), columns=["age", "income", "height", "weight"])
+    explainer = Explainer(linear(), (frame, Y))
+    with pytest.raises(
+        InputError, match=r"cases have no column age, .*Their columns are years, income"
+    ) as caught:
+        explainer.explain(row(frame.rename(columns={"age": "years"})))
+    one_line(caught.value)
+
+
+@pytest.mark.parametrize("order", [SHUFFLED, list("abce")])
+def test_sets_whose_columns_are_others_than_those_of_the_training_set_are_refused(order) -> None:
+    frame = pd.DataFrame(X.numpy(), columns=list("abcd"))
+    test = frame.set_axis(order, axis=1)
+    explainer = Explainer(linear(), (frame, Y))
+    asked = [
+        lambda: Trial.of(linear(), (frame, Y), (test, Y)),
+        lambda: explainer.near_duplicates((test, Y)),
+        lambda: pr.audit(linear(), (frame, Y), Examples.of((test, Y)), metrics=["cos_x"]),
+    ]
+    for ask in asked:
+        with pytest.raises(
+            InputError, match=r"Column \d of the test set is '\w', and of the training set"
+        ) as caught:
+            ask()
+        one_line(caught.value)
+
+
+def test_a_frame_without_columns_is_refused_in_one_line() -> None:
+    with pytest.raises(PrecedentsError, match=r"cannot take inputs of the shape \(2, 0\)") as caught:
+        Explainer(linear(), (pd.DataFrame(index=range(12)), Y))
+    one_line(caught.value)

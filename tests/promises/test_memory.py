@@ -49,6 +49,8 @@ TABLE = [  # model, metric, job, budget, whether it must be done
     ("rows", "cos_grad", "answers 1000", "100 MB", True),
     ("rows", "cos_grad", "groups 1000", "100 MB", True),
     ("rows", "cos_grad", "suspects", "100 MB", True),
+    ("many classes", "cos_x", "suspects", "64 MB", False),
+    ("many classes", "cos_x", "suspects", "340 MB", True),
     ("pictures", "cos_grad", "explain", "100 MB", False),
     ("pictures", "cos_grad", "explain", "140 MB", True),  # tried on one instance
     ("pictures", "cos_grad", "shares", "140 MB", False),

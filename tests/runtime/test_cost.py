@@ -37,11 +37,19 @@ def test_an_estimate_reads_as_a_sentence() -> None:
 def test_trials_grow_to_the_most(most, told) -> None:
     asked = []
     assert [size for size, _ in trials(asked.append, most, lambda _: 60.0)] == told
-    assert asked == [1, *told]  # what comes first is not told
+    assert asked == [1, *(size for size in told for _ in range(2))]  # what comes first is not told
 
 
-def test_trials_end_when_the_clock_allows_no_more() -> None:
-    assert [size for size, _ in trials(lambda _: None, 100, lambda _: 0.0)] == [1]
+@pytest.mark.parametrize(("least", "told"), [(1, [1]), (2, [1, 4]), (3, [1, 4, 16])])
+def test_trials_end_when_the_clock_allows_no_more(least, told) -> None:
+    asked = []
+    assert [size for size, _ in trials(asked.append, 100, lambda _: 0.0, least)] == told
+    assert asked == [1, *told]  # none of them twice
+
+
+def test_what_is_slow_by_chance_is_no_rate() -> None:
+    seconds = [(1, 0.001), (64, 0.014), (1024, 0.4)]  # the last took memory that nobody had touched
+    assert rate(seconds, 1024) == pytest.approx(0.0002, rel=0.1)
 
 
 def test_what_is_spent_once_is_shared_by_a_block() -> None:

@@ -72,7 +72,8 @@ def test_trec(tmp_path, monkeypatch) -> None:
     data = load("trec", tmp_path, monkeypatch)
     assert (len(data.train), len(data.test), data.keep, data.held) == (24, 2, 12, 2)
     assert [data.classes[i] for i in data.train.labels[:4]] == ["DESC", "ENTY", "NUM", "LOC"]
-    assert [data.subclass_names[i] for i in data.subclasses[1]] == ["HUM:desc", "NUM:dist"]
+    fine = ["DESC:manner", "ENTY:cremat", "HUM:desc", "LOC:city", "NUM:date", "NUM:dist"]
+    assert [fine[i] for i in data.subclasses[1]] == ["HUM:desc", "NUM:dist"]
     assert data.render(whole(data.train)[2]) == "when was the café first opened ?"
     assert data.render(whole(data.test)[0]) == "‹unknown› was ‹unknown› ?"
 

@@ -14,9 +14,12 @@ from precedents.adapters._columns import Columns
 from precedents.classifier.classifier import Vectorise
 from precedents.classifier.outputs import Place
 from precedents.data.examples import Examples, Originals, as_batch
+from precedents.data.frames import ColumnNames, refuse_another_order
 from precedents.data.ids import Id, ids_among, index_ids
 from precedents.data.inputs import Inputs, count
 from precedents.errors import InputError, UnknownNameError
+
+TRAINING = "training set"  # what it is called in errors
 
 
 class Adapter(ABC):
@@ -56,6 +59,7 @@ class Adapter(ABC):
         """Reads a model that is accepted; one that cannot be explained is refused with the reason."""
 
     named_classes: Any = None  # what the user called them, in their order
+    named_columns: ColumnNames = None  # those of the training set, if it is of a frame
 
     def told(self, columns: Columns, classes: Any) -> None:
         """What the user says of the data besides: the names of columns, and of the classes in their order."""
@@ -71,11 +75,16 @@ class Adapter(ABC):
     def examples(self, data: Any, what: str) -> Examples:
         """A training or test set from `data` of the user's; `what` it is called in errors."""
         column = self.where.ids if isinstance(self.where.ids, str) else None
-        return Examples.of(data, what, labels=self.where.labels, ids=column, classes=self.named_classes)
+        made = Examples.of(data, what, labels=self.where.labels, ids=column, classes=self.named_classes)
+        if what == TRAINING:
+            self.named_columns = made.columns
+        else:
+            refuse_another_order(made.columns, self.named_columns, what)
+        return made
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
         """Inputs [m, ...] of one case or several, `x`, shaped like those of `train`; and whether it was one."""
-        return as_batch(x, train.first)
+        return as_batch(x, train.first, train.columns)
 
     def originals(self, x: Any, train: Examples) -> Originals | None:  # noqa: ARG002
         """The cases `x` as their owner has them, if that is not what the module is fed; `train` has its own."""

@@ -88,7 +88,7 @@ class Stack(nn.Module):
 
 
 class Probabilities(nn.Module):
-    """Of a model's logits."""
+    """A module with the probabilities of the classes, where another has their logits."""
 
     def __init__(self, part: nn.Module) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ CALIBRATIONS = {"sigmoid": Sigmoids, "temperature": Temperature}
 
 
 def voting(model: Any, opened: Opener, place: Whereabouts) -> Opened:
-    """Of a soft vote."""
+    """A soft vote of some models as one module: the mean of their probabilities."""
     if model.voting != "soft":
         raise instead(model, "It counts votes, which have no likelihood.", opened, place)
     steps, modules, width = beside(_parts(model, opened, place))

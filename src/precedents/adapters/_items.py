@@ -14,7 +14,7 @@ from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fiel
 from precedents.data.examples import Examples, fingerprint
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
-from precedents.data.sources import read_again
+from precedents.data.sources import another, read_again
 from precedents.errors import InputError
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type, none_there
@@ -94,7 +94,7 @@ class Items:
         return checked_ids(found, len(self), what)
 
     def known_ids(self, column: str | None, unique: bool = True) -> Sequence[Id] | None:
-        """The same where nothing is demanded of them, as of cases."""
+        """The ids that a column has, or else those that are known; nothing is refused, as of cases."""
         names = ID_COLUMNS if column is None else (column,)
         found = next((each for each in map(self._column, names) if each is not None), None)
         return self.called if found is None else ids_among(found, unique)
@@ -142,10 +142,7 @@ class Encoded:
         fields = self.encoder.encoded([item for item, _ in _opened(self.encoder, self.rows, indices)])
         for i, each in zip(indices, fields, strict=True):
             if _mark(each) != self.marks[i]:
-                raise InputError(
-                    f"Instance {i} differs at its second reading. Explanations cite training instances by "
-                    "index, so the data must be the same each time: switch off random transforms."
-                )
+                raise another(f"Instance {i}")
         return self.encoder.padded(fields)
 
     def unchanged(self) -> None:

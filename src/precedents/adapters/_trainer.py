@@ -28,7 +28,7 @@ SAY_IT = (
 
 @dataclass(frozen=True, eq=False)
 class Brought:
-    """A Trainer, read."""
+    """What a Trainer of transformers brings with it: tokenizer, data sets, collator, loss."""
 
     trainer: Any
 
@@ -40,7 +40,7 @@ class Brought:
 
     @property
     def labels(self) -> Sequence[str]:
-        """What labels are called."""
+        """The names that the column of the labels may have."""
         return tuple(dict.fromkeys([*self.trainer.label_names, *LABELS]))
 
     @property

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
-from precedents.adapters._adapter import Adapter
+from precedents.adapters._adapter import TRAINING, Adapter
 from precedents.adapters._collator import collator_of
 from precedents.adapters._columns import Columns
 from precedents.adapters._encoder import MASK, PIXELS, TOKENS, Encoder, OwnTokenizer
@@ -26,7 +26,6 @@ from precedents.data.inputs import Inputs, bare, count, shapes
 from precedents.errors import InputError
 
 SOME = 4  # instances that a Trainer's loss is tried on
-TRAINING = "training set"  # as the others call it
 SERVED = ("SequenceClassification", "ImageClassification")
 OTHERS = {
     "TokenClassification": "predicts a class for every token and not one for the text",

@@ -4,13 +4,13 @@ from typing import Any
 
 from torch import nn
 
-from precedents.adapters._adapter import Adapter
+from precedents.adapters._adapter import TRAINING, Adapter
 from precedents.adapters._lightning import Lit, is_trainer
 from precedents.adapters._peft import refuse_quantised, title, tuned
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples
 
-TRAINING, TEST = "training set", "test set"  # as the others call them
+TEST = "test set"  # as the others call it
 
 
 class PyTorch(Adapter):

@@ -70,7 +70,7 @@ class Transformed(Source):
         return first, (more or [first])[0]
 
     def read(self, indices: Sequence[int]) -> Tensor:
-        """In float64."""
+        """The rows at these places, transformed, in float64."""
         straight = isinstance(indices, range) and indices.step == 1
         found = self.matrix[indices.start : indices.stop] if straight else self.matrix[list(indices)]  # type: ignore[attr-defined]
         return found if isinstance(found, SparseRows) else torch.from_numpy(np.array(found, dtype=np.float64))
@@ -156,7 +156,7 @@ class ScikitLearn(Adapter):
         return self._transformed(rows, "cases", sparse).read(range(len(rows))), single
 
     def originals(self, x: Any, train: Examples) -> Container:
-        """The same as they were given."""
+        """The cases as they were given, before any transformer."""
         return self._cases(x, train)[0]
 
     def ids(self, x: Any, train: Examples) -> Sequence[Id] | None:

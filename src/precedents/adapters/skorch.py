@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from precedents.adapters._adapter import Adapter
+from precedents.adapters._adapter import TRAINING, Adapter
 from precedents.adapters._columns import Columns
 from precedents.adapters._containers import is_frame, is_sparse
 from precedents.adapters._skorch import Net, is_net
 from precedents.data.examples import Examples, as_batch
 from precedents.data.inputs import Collated, Inputs, shapes
 
-TRAINING = "training set"  # as the others call it
 TRIED = 8  # instances for which predictions are compared
 
 

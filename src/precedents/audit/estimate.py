@@ -38,7 +38,7 @@ class KernelWork:
 
     @property
     def seconds(self) -> float:
-        """Of all rounds."""
+        """Seconds of all rounds together, under all models and kinds of cases."""
         return sum(self.rounds.values())
 
 

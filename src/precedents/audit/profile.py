@@ -36,7 +36,7 @@ class Offered:
 
 @dataclass(frozen=True)
 class Profile:
-    """What one metric selects."""
+    """What one metric selects on a model, over all cases: classes, hubs, norms."""
 
     kernel: str  # features/preconditioner
     label_agreement: float  # the share of the first k precedents that have the predicted class

@@ -6,13 +6,12 @@ from typing import Any
 
 from precedents.errors import PrecedentsError
 from precedents.metrics.metric import Metric
-from precedents.metrics.names import TITLES
+from precedents.metrics.names import DEFAULT, TITLES
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
 from precedents.metrics.preconditioners.identity import identity
 from precedents.registry import written
 
-DEFAULT = "cos_grad"  # the metric of an Explainer that is told none
 UNITS = (("s", 1), ("min", 60), ("h", 3600))
 
 
@@ -70,7 +69,7 @@ def rough(seconds: float) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """The same in a sentence."""
+    """Seconds as they are told in a sentence."""
     return "less than a second" if seconds < 1 else rough(seconds)
 
 

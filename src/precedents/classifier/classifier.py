@@ -243,8 +243,7 @@ class Classifier:
         assert self.head is not None
         if self.apart and len(batch.labels) > 1:
             singles = [self.head_input(batch.between(i, i + 1)) for i in range(len(batch.labels))]
-            features, logits = zip(*singles, strict=True)
-            return torch.cat(features), torch.cat(logits)
+            return torch.cat([features for features, _ in singles]), torch.cat([own for _, own in singles])
         received: list[Tensor] = []
 
         def before(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:

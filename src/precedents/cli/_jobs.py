@@ -1,13 +1,17 @@
-"""What the commands of jobs share: the explainer that they ask, and how what it finds is shown and written."""
+"""What the commands of jobs share: their options, what they ask, and how what it finds is shown and written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from typer import Option
 
-from precedents.cli._output import free, put, show, show_json
-from precedents.cli._subject import CommandSubject
+from precedents.cli._options import Data, Force, Json, Memory, Quiet, RunFolder, Target
+from precedents.cli._output import free, put, reporting, show, show_json
+from precedents.cli._subject import CommandSubject, subject
 from precedents.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,33 +23,79 @@ Csv = Annotated[Path | None, Option("--csv", help="Also write all rows as CSV he
 Html = Annotated[Path | None, Option("--html", help="Also write a page with pictures.", show_default=False)]
 Some = Annotated[int | None, Option("--cases", help="Only so many first cases.", show_default="all")]
 
+
+def _option(name: str, kind: Any, default: bool | None = None) -> Parameter:
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+
+
+ABOUT = [_option("run", RunFolder), _option("target", Target)]  # the options of all jobs before their own
+OUTCOME = [  # the options of all jobs after their own
+    _option("csv", Csv),
+    _option("html", Html),
+    _option("memory", Memory),
+    _option("data", Data),
+    _option("force", Force, False),
+    _option("as_json", Json, False),
+    _option("quiet", Quiet, False),
+]
+
 Files = tuple[Path | None, Path | None]  # for CSV and for a page
+JobValue: TypeAlias = "Tabled | Shares"  # by a job
+
+
+@dataclass(frozen=True, eq=False)
+class JobRequest:
+    """What a job is asked about: the subject of its command, and `opened`, which opens another run likewise."""
+
+    subject: CommandSubject
+    opened: Callable[[Path | None, str | None], CommandSubject]
+
+    def by(self, metric: str, other: CommandSubject | None = None) -> "Explainer":
+        """The explainer of the subject by this metric, or that of another."""
+        from precedents.explain.explainer import Explainer
+
+        chosen = other or self.subject
+        return Explainer(chosen.model, chosen.train, metric, **chosen.known_to(Explainer))
+
+    def case(self, named: str) -> Any:
+        """One instance of the test set."""
+        return self.subject.test.selected(case_places(self.subject, [named]))
+
+    def cases(self, count: int | None) -> Any:
+        """The test set, or its first instances."""
+        test = self.subject.test
+        if count is None:
+            return test
+        if not 1 <= count <= len(test):
+            raise InputError(f"--cases is {count}, but the test set has {len(test)} instances.")
+        return test.selected(range(count))
+
+
+def job(ask: Callable[..., JobValue]) -> Callable[..., None]:
+    """A command that shows and writes what `ask` finds: with its own options, and those that all jobs have."""
+    own = list(signature(ask).parameters.values())[1:]
+    needed = [each for each in own if each.default is each.empty]
+    every = [*needed, *ABOUT, *(each for each in own if each not in needed), *OUTCOME]
+
+    @wraps(ask)
+    def command(**given: Any) -> None:
+        written = files(given["csv"], given["html"], given["force"])
+
+        def opened(run: Path | None, target: str | None) -> CommandSubject:
+            return subject(run, target, given["data"]).told(memory=given["memory"])
+
+        with reporting(given["quiet"]):
+            asked = JobRequest(opened(given["run"], given["target"]), opened)
+            _told(ask(asked, **{each.name: given[each.name] for each in own}), written, given["as_json"])
+
+    command.__signature__ = Signature(every)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in every}
+    return command
 
 
 def files(csv: Path | None, html: Path | None, force: bool) -> Files:
     """The files to write, if they may be."""
     return free(csv, force), free(html, force)
-
-
-def explainer(chosen: CommandSubject, metric: str) -> "Explainer":
-    """Of a command's subject by this metric."""
-    from precedents.explain.explainer import Explainer
-
-    return Explainer(chosen.model, chosen.train, metric, **chosen.known_to(Explainer))
-
-
-def some_cases(chosen: CommandSubject, count: int | None) -> Any:
-    """The test set, or its first instances."""
-    if count is None:
-        return chosen.test
-    if not 1 <= count <= len(chosen.test):
-        raise InputError(f"--cases is {count}, but the test set has {len(chosen.test)} instances.")
-    return chosen.test.selected(range(count))
-
-
-def one_case(chosen: CommandSubject, case: str) -> Any:
-    """One instance of the test set."""
-    return chosen.test.selected(case_places(chosen, [case]))
 
 
 def case_places(chosen: CommandSubject, named: Sequence[str]) -> list[int]:
@@ -75,7 +125,7 @@ def places(indices: Sequence[str] | None) -> list[int | str] | None:
     return [int(each) if each.lstrip("-").isdigit() else each for each in indices] if indices else None
 
 
-def told(found: "Tabled | Shares", written: Files, as_json: bool) -> None:
+def _told(found: JobValue, written: Files, as_json: bool) -> None:
     """Writes what was found to the files, and shows it."""
     csv, html = written
     if csv is not None:

@@ -4,15 +4,13 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._jobs import Csv, Html, Some, explainer, files, places, some_cases, told
-from precedents.cli._options import Data, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
-from precedents.cli._output import reporting
-from precedents.cli._subject import subject
+from precedents.cli._jobs import JobRequest, JobValue, Some, job, places
+from precedents.cli._options import OneMetric
 
 
+@job
 def answers(
-    run: RunFolder = None,
-    target: Target = None,
+    asked: JobRequest,
     index: Annotated[
         list[str] | None,
         Option(
@@ -23,14 +21,7 @@ def answers(
     metric: OneMetric = "gc",
     k: Annotated[int, Option("-k", help="Among how many first precedents it must be.")] = 5,
     cases: Some = None,
-    csv: Csv = None,
-    html: Html = None,
-    memory: Memory = None,
-    data: Data = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+) -> JobValue:
     """Lists the cases that training instances are precedents of, and hubs, which answer very many.
 
     Examples:
@@ -41,8 +32,4 @@ def answers(
       $ precedents answers --target my_model:factory --index 3
 
     """
-    written = files(csv, html, force)
-    with reporting(quiet):
-        chosen = subject(run, target, data).told(memory=memory)
-        found = explainer(chosen, metric).answers(places(index), some_cases(chosen, cases), k)
-        told(found, written, as_json)
+    return asked.by(metric).answers(places(index), asked.cases(cases), k)

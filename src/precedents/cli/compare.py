@@ -5,17 +5,15 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._jobs import Csv, Html, Some, explainer, files, some_cases, told
+from precedents.cli._jobs import JobRequest, JobValue, Some, job
 from precedents.cli._names import metric_names
-from precedents.cli._options import Data, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
-from precedents.cli._output import reporting
-from precedents.cli._subject import subject
+from precedents.cli._options import OneMetric
 from precedents.errors import InputError
 
 
+@job
 def compare(
-    run: RunFolder = None,
-    target: Target = None,
+    asked: JobRequest,
     other: Annotated[
         Path | None,
         Option(help="The run folder of another model, on the same training set.", show_default=False),
@@ -29,14 +27,7 @@ def compare(
         int | None, Option("-k", help="How many precedents of a case are compared.", show_default="10")
     ] = None,
     cases: Some = None,
-    csv: Csv = None,
-    html: Html = None,
-    memory: Memory = None,
-    data: Data = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+) -> JobValue:
     """Compares two models, or two metrics, on the test set: where predictions and precedents differ.
 
     Examples:
@@ -46,14 +37,10 @@ def compare(
       $ precedents compare --target my_model:factory --other-metric cos_last
 
     """
-    written = files(csv, html, force)
-    with reporting(quiet):
-        from precedents.explain.jobs.compare import compare as compared
+    from precedents.explain.jobs.compare import compare as compared
 
-        chosen = subject(run, target, data).told(memory=memory)
-        if other is None and other_metric is None:
-            raise InputError("There is nothing to compare with. Name --other, another run, or --other-metric.")
-        beside = chosen if other is None else subject(other, None, data).told(memory=memory)
-        asked = some_cases(chosen, cases)
-        found = compared(explainer(chosen, metric), explainer(beside, other_metric or metric), asked, k)
-        told(found, written, as_json)
+    if other is None and other_metric is None:
+        raise InputError("There is nothing to compare with. Name --other, another run, or --other-metric.")
+    beside = None if other is None else asked.opened(other, None)
+    cases_asked = asked.cases(cases)
+    return compared(asked.by(metric), asked.by(other_metric or metric, beside), cases_asked, k)

@@ -4,26 +4,17 @@ from typing import Annotated
 
 from typer import Option
 
-from precedents.cli._jobs import Csv, Html, explainer, files, told
-from precedents.cli._options import Data, Force, Json, Memory, OneMetric, Quiet, RunFolder, Target
-from precedents.cli._output import reporting
-from precedents.cli._subject import subject
+from precedents.cli._jobs import JobRequest, JobValue, job
+from precedents.cli._options import OneMetric
 
 
+@job
 def suspects(
-    run: RunFolder = None,
-    target: Target = None,
+    asked: JobRequest,
     metric: OneMetric = "gc",
     k: Annotated[int, Option("-k", help="How many labels.")] = 20,
     accuse: Annotated[bool, Option(help="Let wrong predictions of the test set accuse.")] = True,
-    csv: Csv = None,
-    html: Html = None,
-    memory: Memory = None,
-    data: Data = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+) -> JobValue:
     """Finds training labels that may be wrong, most suspicious first, each with the reasons against it.
 
     Examples:
@@ -34,8 +25,5 @@ def suspects(
       $ precedents suspects --target my_model:factory
 
     """
-    written = files(csv, html, force)
-    with reporting(quiet):
-        chosen = subject(run, target, data).told(memory=memory)
-        found = explainer(chosen, metric).suspects(min(k, len(chosen.train)), chosen.test if accuse else None)
-        told(found, written, as_json)
+    train, test = asked.subject.train, asked.subject.test
+    return asked.by(metric).suspects(min(k, len(train)), test if accuse else None)

@@ -75,7 +75,7 @@ class ModelRandomization(Criterion):
         return {**super().rounds(trial), **{(model, self.label): len(trial.cases) for model in random}}
 
     def others(self, trial: Trial) -> Mapping[str, Classifier]:
-        """The first random model."""
+        """The first random model, whose behaviour kept work is known by, too."""
         random = trial.randomized(self.seed, "shared").workspace.classifier
         return {f"the random model of seed {self.seed}, so pass the same fresh": random}
 

@@ -67,7 +67,7 @@ def _bags(rows: Tensor, weight: Tensor, offsets: Tensor | None = None, **named: 
 
 
 def formula_of_bags(*given: Any, **named: Any) -> Tensor:
-    """The same, with arguments by position or by name."""
+    """`embedding_bag` by its formula, with arguments by position or by name."""
     known = {**dict(zip(ARGUMENTS, given, strict=False)), **named}
     return _bags(known.pop("input"), known.pop("weight"), **known)
 

@@ -44,7 +44,7 @@ def fisher_factor(model: Classifier, train: Examples) -> Tensor:
 
 
 def fisher_rows(model: Classifier, train: Examples) -> Rows:
-    """The same rows as their factors, without forming what is sparse."""
+    """The rows of `fisher_factor` as their factors: what is sparse is not formed."""
     plan = planned(model)
     batches = tracked(range(0, len(train), plan.size), "Gauss-Newton")
     parts = [train.take(range(start, min(start + plan.size, len(train)))) for start in batches]
@@ -63,7 +63,7 @@ class Gathered:
     held: list[Tensor] = field(default_factory=list)
 
     def take(self, rows: Tensor) -> None:
-        """Some rows more."""
+        """Takes some rows more, and adds all that wait once they are many."""
         self.held.append(rows)
         if sum(map(len, self.held)) >= 2 * BLOCK_ROWS:
             self.flush()

@@ -30,12 +30,6 @@ class Eigenpairs:
     steps: int  # how many products with H were taken
 
 
-def hessian_product(model: Classifier, train: Examples, vectors: Tensor) -> Tensor:
-    """H v for each row v [k, p], with the Hessian H of the mean training loss; exact, in float64."""
-    size = planned(model).size
-    return _product(twice_differentiable(model).doubled(), train, vectors.double(), size)
-
-
 def hessian_eigenpairs(model: Classifier, train: Examples, rank: int) -> Eigenpairs:
     """The eigenpairs of the Hessian whose eigenvalues are largest in absolute value, by Lanczos."""
     p, size = model.size, planned(model).size
@@ -144,6 +138,7 @@ def _orthogonal(vector: Tensor, known: Tensor) -> Tensor:
 
 
 def _product(model: Classifier, train: Examples, vectors: Tensor, size: int) -> Tensor:
+    """H v for each row v [k, p], with the Hessian H of the mean training loss; exact, in float64."""
     total = torch.zeros_like(vectors)
     for start in range(0, len(train), size):
         batch = train.take(range(start, min(start + size, len(train))))

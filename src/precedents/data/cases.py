@@ -6,21 +6,25 @@ from typing import Any
 from torch import Tensor
 
 from precedents.data.collated_cases import collated_cases
-from precedents.data.frames import without_nulls
+from precedents.data.frames import ColumnNames, in_order, numeric, numeric_row
 from precedents.data.inputs import Collated, Inputs, leaves, mapped, shapes
 from precedents.data.labels import numbers
 from precedents.errors import InputError
 from precedents.runtime.wording import none_there
 
 
-def as_batch(x: Any, like: Inputs) -> tuple[Inputs, bool]:
-    """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case."""
+def as_batch(x: Any, like: Inputs, columns: ColumnNames = None) -> tuple[Inputs, bool]:
+    """Inputs [m, ...] of one case or several, shaped `like` an instance; and whether it was one case.
+
+    `columns` are the names of those of the training set, where it is of a frame.
+    """
     if isinstance(like, Collated):
         return collated_cases(x, like.together)  # type: ignore[arg-type]
     if isinstance(like, dict) and isinstance(x, Mapping) and set(like) <= set(x):
         x = {key: x[key] for key in like}  # a label may be among the rest
     if hasattr(x, "iloc"):  # a frame of pandas, or a row of one
-        x = without_nulls(x, "What was passed as cases")
+        x = in_order(x, columns)
+        x = numeric(x, "cases") if hasattr(x, "columns") else numeric_row(x, "cases")
     inputs = _typed(numbers(x, "What was passed as cases"), like)
     wanted, given = shapes(like), shapes(inputs)
     if given == wanted:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from precedents.data.inputs import Inputs, MadeBatch, leaves
+from precedents.data.inputs import Inputs, MadeBatch, leaves, plain_array
 from precedents.data.labels import ItemForm, class_number
 from precedents.data.layouts import (
     InARow,
@@ -176,7 +176,7 @@ def plain(batch: Any) -> Any:
     if isinstance(batch, (PackedSequence, str, int, float, type(None))):
         return batch
     if isinstance(batch, np.ndarray):
-        return torch.as_tensor(batch) if batch.dtype.kind in "biuf" else list(batch)
+        return torch.as_tensor(plain_array(batch)) if batch.dtype.kind in "biuf" else list(batch)
     if hasattr(batch, "_asdict"):
         batch = batch._asdict()
     if isinstance(batch, Mapping):
@@ -221,7 +221,7 @@ def _is_plain(item: Any) -> bool:
 
 def _written(nest: Any, digest: Any) -> None:
     if isinstance(nest, np.ndarray):
-        nest = torch.as_tensor(np.ascontiguousarray(nest))
+        nest = torch.as_tensor(plain_array(nest))
     if isinstance(nest, Tensor):
         digest.update(f"{tuple(nest.shape)} {nest.dtype}".encode())
         digest.update(nest.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())

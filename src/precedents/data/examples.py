@@ -18,7 +18,7 @@ from precedents.data.batch import Batch, RaggedBatch
 from precedents.data.cases import as_batch
 from precedents.data.collated import collated_set, collates
 from precedents.data.datamodules import loader_of, unshuffled
-from precedents.data.frames import numeric
+from precedents.data.frames import ColumnNames, numeric
 from precedents.data.ids import Id, checked_ids, index_ids, without_ids
 from precedents.data.inputs import Inputs, bare, mapped, shapes
 from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
@@ -82,6 +82,7 @@ class Examples:
     watch: Watch | None = field(default=None, repr=False)  # over memory that is the user's own
     ids: Sequence[Id] | None = field(default=None, repr=False)  # what their owner calls the instances
     classes: Sequence[str] | None = None  # the names of the classes, if a dataset has them
+    columns: ColumnNames = None  # the names of a frame's
 
     @classmethod
     @door
@@ -205,7 +206,7 @@ class Examples:
         originals = None if self.originals is None else Chosen(self.originals, indices)
         source = InMemory(batch.inputs, isinstance(batch, RaggedBatch))
         ids = None if self.ids is None else [self.ids[i] for i in indices]
-        return Examples(source, batch.labels, originals, ids=ids)
+        return Examples(source, batch.labels, originals, ids=ids, columns=self.columns)
 
 
 def fingerprint(inputs: Inputs, label: int) -> bytes:
@@ -259,16 +260,15 @@ def _in_memory(data: Any, labels: Any, what: str, names: Names | None) -> Exampl
         x, y = data[[name for name in data.columns if name != label]], data[label]
     else:
         x, y = form_of(data, labels, None, f"The {what}").parts(data, f"The {what}")
-    if _is_frame(x):
-        x = numeric(x, what)
-    inputs = numbers(x, f"The input of the {what}")
+    columns = tuple(x.columns) if _is_frame(x) else None
+    inputs = numbers(x if columns is None else numeric(x, what), f"The input of the {what}")
     counts = {shape[0] if shape else 0 for shape in shapes(inputs)}
     if len(counts) != 1:
         raise InputError(f"The inputs of the {what} have different lengths: {sorted(counts)}.")
     count = counts.pop()
     _not_empty(count, what)
     labels = checked_labels(y, count, what, names).clone()
-    return Examples(InMemory(inputs), labels, watch=Watch.of(what, inputs, shared(y)))
+    return Examples(InMemory(inputs), labels, watch=Watch.of(what, inputs, shared(y)), columns=columns)
 
 
 def _from_dataset(dataset: Any, labels: Any, what: str, names: Names | None) -> Examples:

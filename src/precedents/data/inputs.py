@@ -134,10 +134,18 @@ def tensors(value: Any) -> Inputs:
         return tuple(tensors(part) for part in value)
     if isinstance(value, Tensor):
         return value.detach()
+    value = plain_array(value)
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         with without_warnings():  # nobody writes to inputs: a file may be mapped for reading only
             return torch.as_tensor(value)
     return torch.as_tensor(value)
+
+
+def plain_array(value: Any) -> Any:
+    """An array that torch cannot read where it is, backward or in another byte order, as a copy that it can."""
+    if not isinstance(value, np.ndarray) or (value.dtype.isnative and min(value.strides, default=0) >= 0):
+        return value
+    return np.array(value, value.dtype.newbyteorder("="), order="C")
 
 
 def unusable(tensor: Tensor) -> str | None:

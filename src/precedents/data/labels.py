@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precedents.data.inputs import Inputs, leaves, tensors, unusable
+from precedents.data.inputs import Inputs, leaves, plain_array, tensors, unusable
 from precedents.errors import InputError, UnknownNameError
 from precedents.runtime.wording import a_type
 from precedents.seen import clipped
@@ -38,7 +38,7 @@ class ItemForm:
     names: Names | None = None  # that labels may be
 
     def named(self, names: Names | None) -> "ItemForm":
-        """The same for labels that may be these names."""
+        """The same place, for labels that may be these names."""
         return self if names is None else replace(self, names=names)
 
     def parts(self, item: Any, where: str) -> tuple[Any, Any]:
@@ -154,7 +154,8 @@ def class_number(y: Any, where: str, names: Names | None = None) -> int:
     if isinstance(y, str):
         return _numbered([y], where, names)[0]
     try:
-        label = torch.as_tensor(y) if isinstance(y, (float, Tensor)) or hasattr(y, "dtype") else None
+        known = isinstance(y, (float, Tensor)) or hasattr(y, "dtype")
+        label = torch.as_tensor(plain_array(y)) if known else None
     except (TypeError, ValueError, RuntimeError):  # of objects or texts
         label = None
     if label is not None and label.numel() > 1:
@@ -173,7 +174,10 @@ def checked_labels(y: Any, count: int, what: str, names: Names | None = None) ->
         raise InputError(f"The {what} has no labels. Pass a pair (inputs, labels).")
     refuse_masked(y, f"The label vector of the {what}")
     try:
-        labels = torch.as_tensor(y.to_numpy() if hasattr(y, "to_numpy") else y).detach().cpu()
+        values = y.to_numpy() if hasattr(y, "to_numpy") else y
+        labels = (
+            torch.as_tensor(plain_array(values) if isinstance(values, np.ndarray) else values).detach().cpu()
+        )
     except (TypeError, ValueError, RuntimeError, OverflowError):
         values = [] if isinstance(y, str) or not isinstance(y, Iterable) else list(y)
         if any(isinstance(value, str) for value in values):
@@ -260,7 +264,7 @@ def _has_part(item: Any, place: int) -> bool:
 def _is_label(part: Any) -> bool:
     """Whether the second part of a pair is its label, or those of a batch, and no second input."""
     ndim = getattr(part, "ndim", 0 if isinstance(part, (int, float)) else 2)
-    return ndim == 0 or (ndim == 1 and not torch.as_tensor(part).is_floating_point())
+    return ndim == 0 or (ndim == 1 and not torch.as_tensor(plain_array(part)).is_floating_point())
 
 
 def _are_numbers(labels: Tensor) -> bool:

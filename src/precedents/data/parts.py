@@ -123,7 +123,8 @@ def together(first: Examples, second: Examples) -> Examples:
     if first.ids is not None and second.ids is not None:
         ids = [*first.ids, *second.ids]
     labels = torch.cat([first.labels, second.labels])
-    return Examples(JoinedSource(first, second), labels, originals, ids=ids, classes=first.classes)
+    joined_set = JoinedSource(first, second)
+    return Examples(joined_set, labels, originals, ids=ids, classes=first.classes, columns=first.columns)
 
 
 def without(whole: Examples, places: Sequence[int]) -> Examples:
@@ -136,4 +137,5 @@ def without(whole: Examples, places: Sequence[int]) -> Examples:
     kept = [i for i in range(len(whole)) if i not in gone]
     originals = None if whole.originals is None else Chosen(whole.originals, kept)
     ids = None if whole.ids is None else [whole.ids[i] for i in kept]
-    return Examples(Portion(whole, kept), whole.labels[kept], originals, ids=ids, classes=whole.classes)
+    portion, labels = Portion(whole, kept), whole.labels[kept]
+    return Examples(portion, labels, originals, ids=ids, classes=whole.classes, columns=whole.columns)

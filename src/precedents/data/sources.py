@@ -1,7 +1,8 @@
 """Sources: where inputs are read from. Every reading of an instance gives the same values, or is an error."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
@@ -14,16 +15,16 @@ from torch import Tensor
 
 from precedents.data.inputs import Collated, Inputs, bare, joined, leaves, mapped, shapes, stacked, taken
 from precedents.data.labels import ItemForm, class_number, numbers
-from precedents.errors import InputError
-from precedents.runtime.guards import Guard
+from precedents.errors import InputError, StaleError
+from precedents.runtime.guards import Guard, draws_kept
 from precedents.runtime.sparse import SparseRows
 from precedents.runtime.users_code import users
 
 Chunk = tuple[Inputs, list[int]]  # instances with their labels
 MARK_BYTES = 8  # of an instance
 LISTED_INSTANCES = 1024  # of a list that are read again before an answer from what was computed of it
-SOME, QUICK_SECONDS = 16, 0.01  # instances of a dataset that are read again, and in how long,
-DRAWN = Random(0)  # noqa: S311  from a drawn one on
+SOME, QUICK_SECONDS = 16, 0.01  # instances of a dataset that are read again, and in how long
+PLACES = Random(0)  # noqa: S311  that draws the first of these
 CHUNK_INSTANCES = 256  # that are read before they are compared with their first reading
 
 
@@ -154,21 +155,39 @@ class Readings:
 
     def changed(self, i: int) -> InputError:
         """That a second reading gave something else."""
-        return InputError(
-            f"Instance {i} of the dataset differs at its second reading. Explanations cite "
-            "training instances by index, so the dataset must give the same values each time: "
-            "switch off shuffling, random augmentation and dropout of its inputs."
-        )
+        return another(f"Instance {i} of the dataset")
+
+
+def another(what: str) -> InputError:
+    """That an instance is not what it was at its first reading."""
+    return InputError(
+        f"{what} differs from its first reading, and explanations cite training instances by index. Where it "
+        "is drawn anew each time, switch off shuffling, random augmentation and dropout of the inputs; where "
+        "its owner has changed it, make a new Explainer (or trial) of the changed data."
+    )
+
+
+@contextmanager
+def looking_again() -> Iterator[None]:
+    """In which instances are read that were read before: what differs is stale, and nothing is drawn."""
+    with draws_kept():
+        try:
+            yield
+        except InputError as error:
+            if type(error) is not InputError:  # but a failure of the owner's code
+                raise
+            raise StaleError(str(error)) from None
 
 
 def read_again(source: Source, n: int) -> None:
     """Reads the first of n instances, the last and a drawn one, and some after it while that is quick."""
-    end, drawn = perf_counter() + QUICK_SECONDS, DRAWN.randrange(n)
-    source.read([0, n - 1])
-    for i in range(min(SOME, n)):
-        if i and perf_counter() > end:
-            return
-        source.read([(drawn + i) % n])
+    end, drawn = perf_counter() + QUICK_SECONDS, PLACES.randrange(n)
+    with looking_again():
+        source.read([0, n - 1])
+        for i in range(min(SOME, n)):
+            if i and perf_counter() > end:
+                return
+            source.read([(drawn + i) % n])
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +223,8 @@ class FromDataset(Source):
     def unchanged(self) -> None:
         """Refuses items of a list that are no longer what they were, evenly spaced ones; a few of others."""
         if isinstance(self.dataset, (list, tuple)):
-            self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
+            with looking_again():
+                self.labelled(range(0, len(self.dataset), -(-len(self.dataset) // LISTED_INSTANCES)))
         else:
             read_again(self, len(self.readings.seen))
 

@@ -54,7 +54,7 @@ class Streamed(Source):
         return self._pick is None
 
     def known_marks(self, indices: Sequence[int]) -> list[bytes] | None:
-        """Of the first reading."""
+        """The marks of these inputs, as they were when they were read first."""
         return self._readings.known(indices)
 
     def unchanged(self) -> None:

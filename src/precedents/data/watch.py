@@ -129,7 +129,7 @@ def shared(values: Any) -> Tensor | None:
         return None
     try:
         inputs = tensors(values)
-    except (TypeError, ValueError):  # a type or an order of bytes that torch does not have
+    except (TypeError, ValueError):  # a type that torch does not have
         return None
     return inputs if isinstance(inputs, Tensor) else None
 

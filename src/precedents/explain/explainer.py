@@ -30,6 +30,7 @@ from precedents.explain.shares import Shares
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
+from precedents.metrics.names import GRAD_COS
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
 from precedents.metrics.relevance import Ranked, Relevance
@@ -43,7 +44,6 @@ from precedents.runtime.wording import a_type, first_of
 from precedents.views.comparison import spread_of
 from precedents.views.instance import Render, shown
 
-GRAD_COS = "cos_grad"
 UNCOUNTED = 100  # precedents whose parts take so little that it is not counted
 SPREAD: Slot[Mapping[str, float]] = Slot("spread of the columns that are shown")
 
@@ -199,7 +199,7 @@ class Explainer(Jobs):
     def _shown(self, m: int, k: Any) -> tuple[int, int]:
         """Bytes of each instance whose inputs are compared, and of each different one that is decomposed."""
         model = self.subject.classifier
-        counts = self.name == GRAD_COS and not (isinstance(k, int) and m * k <= UNCOUNTED)
+        counts = self._divides and not (isinstance(k, int) and m * k <= UNCOUNTED)
         return 2 * model.input_bytes, decomposed_bytes(model) if counts else 0
 
     def _passing(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
@@ -221,9 +221,14 @@ class Explainer(Jobs):
             "curvature": relevance.curvature if relevance.vectors.weighed else None,
         }
 
+    @property
+    def _divides(self) -> bool:
+        """Whether scores are told in two parts: those of Grad-Cos are."""
+        return self.name == GRAD_COS
+
     def _parts(self, asked: Batch, offered: Batch, places: Tensor) -> Decomposition | None:
         model = self.subject.classifier
-        return decomposed(model, asked, offered, places) if self.name == GRAD_COS else None
+        return decomposed(model, asked, offered, places) if self._divides else None
 
     def _remarks(self, x: Any, inputs: Inputs, found: Sequence[Sequence[str]]) -> list[list[str]]:
         """For each case what speaks against all of its precedents, with what was found of the scores."""
@@ -273,9 +278,7 @@ class Explainer(Jobs):
         """Time and memory that explaining m cases will take, from a trial; and the disk that `save` will."""
         recall, m = Recall(self.relevance), whole_number(m, "m")
         found = self.relevance.estimate(m, recall.computed(m) if self.index else None)
-        more = (
-            decomposed_seconds(self.subject.classifier, self.subject.train, m) if self.name == GRAD_COS else 0
-        )
+        more = decomposed_seconds(self.subject.classifier, self.subject.train, m) if self._divides else 0
         return replace(found, seconds=found.seconds + more, disk=recall.disk)
 
     @door

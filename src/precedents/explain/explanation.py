@@ -272,7 +272,7 @@ class Explanation:
         return label if self.classes is None else self.name(label)
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """What `to_dict` gives, as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
     def to_frame(self, inputs: bool = False) -> "pd.DataFrame":
@@ -283,7 +283,7 @@ class Explanation:
         return framed(self, inputs)
 
     def to_csv(self, file: "str | Path | None" = None, inputs: bool = True) -> str:
-        """The same, with or without `inputs`, as comma-separated values, also written to a `file` if given.
+        """The frame as comma-separated values, with or without `inputs`; also written to a `file` if given.
 
         A text that a spreadsheet would run as a formula has an apostrophe before it.
         """

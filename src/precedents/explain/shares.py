@@ -11,8 +11,8 @@ from precedents.data.ids import Id, shown_id
 from precedents.errors import UnknownNameError
 from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped
-from precedents.views.fragments import said
-from precedents.views.heat import HeatMap, both_under, share_figure, share_page
+from precedents.views.fragments import paragraphs
+from precedents.views.heat import HeatMap, ShareView, both_under
 from precedents.views.instance import Cell, Shown, is_picture
 from precedents.views.marks import WordShares, joined
 
@@ -190,7 +190,7 @@ class Shares:
         }
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """What `to_dict` gives, as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
     def to_frame(self) -> "pd.DataFrame":
@@ -205,7 +205,7 @@ class Shares:
 
     def plot(self) -> "Figure":
         """Both instances with their shares: layers as bars, heat maps on pictures, words, columns."""
-        return share_figure(*self._drawn())
+        return self._view.figure()
 
     def to_csv(self, file: "str | Path | None" = None) -> str:
         """The frame as comma-separated values, which are also written to the `file`, if one is given."""
@@ -213,20 +213,22 @@ class Shares:
 
     def to_html(self, file: "str | Path | None" = None) -> str:
         """A page by itself, to be passed on, which is also written to the `file`, if one is given."""
-        title, *rest = self._drawn()
+        view = self._view
         case, precedent = (each.replace("\n", ", ") for each in self.titles)
-        fragment = said([LEGEND]) + share_page("", *rest)
-        return as_page(fragment, f"Why {precedent} for {case}: {title}, of which", file)
+        fragment = paragraphs([LEGEND]) + view.fragment(titled=False)
+        return as_page(fragment, f"Why {precedent} for {case}: {view.title}, of which", file)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        return share_page(*self._drawn())
+        return self._view.fragment()
 
-    def _drawn(self) -> tuple[Any, ...]:
+    @property
+    def _view(self) -> ShareView:
         cells = Cell(self.titles[0], self.case), Cell(self.titles[1], self.precedent)
         bars = {f"{each.layer} {each.kind}": each.share for each in self.layers}
         title = f"{self.score:+.3f} by {self.metric}"
-        return title, cells, bars, self.heat_maps, self.words, dict(self.largest_columns(2 * MOST))
+        columns = dict(self.largest_columns(2 * MOST))
+        return ShareView(title, cells, bars, self.heat_maps, self.words, columns)
 
 
 def _rows(layer: LayerShares) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ APART = 0.1  # and the share that they have in common at most where they disagre
 
 @dataclass(frozen=True)
 class WorkList:
-    """Some of the cases."""
+    """Cases that are worth looking at, as a list of the explorer."""
 
     title: str
     why: str  # in a sentence

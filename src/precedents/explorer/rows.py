@@ -10,10 +10,10 @@ from precedents.data.batch import Batch
 from precedents.data.inputs import mapped
 from precedents.explain.cautions import ANOTHER, DUPLICATE, HUB, NORM, UNRANKED, ZERO, equal
 from precedents.explain.decomposition import decomposed
-from precedents.explain.explainer import GRAD_COS
 from precedents.explain.explanation import Precedent
 from precedents.explorer.answers import AllAnswers
 from precedents.explorer.world import World
+from precedents.metrics.names import GRAD_COS
 from precedents.views.gallery import Album, Picture, Tile
 from precedents.views.instance import Cell, Shown, scores
 

@@ -19,7 +19,7 @@ from precedents.runtime.buffers import BUFFERS
 
 PATCH_NUMBERS = 2**20  # of patches that are laid out at once to be formed,
 MORE_NUMBERS = 2**22  # and to be compared
-PAIR_NUMBERS = 2**20  # inner products of pixels that are held at once
+PIXEL_PAIRS = 2**20  # inner products of pixels that are held at once
 SUMMING = 24  # what it costs to add a number of another place, by what a multiplication costs
 
 
@@ -130,7 +130,7 @@ class Patched:
         if self._by_patches <= self._by_pixels:
             return torch.cat([_row(few, other._laid_out(MORE_NUMBERS)) for few in self._laid_out(MORE_NUMBERS)])
         pairs = prod(self.received.shape[2:]) * prod(other.received.shape[2:]) * len(other)
-        size = max(1, PAIR_NUMBERS // max(1, pairs))
+        size = max(1, PIXEL_PAIRS // max(1, pairs))
         return torch.cat([few._pixel_products(other) for few in self._pieces(size)])
 
     def _pixel_products(self, other: "Patched") -> Tensor:

@@ -24,9 +24,9 @@ from precedents.runtime.budget import MANY, MOST
 from precedents.runtime.sparse import SparseRows
 
 PASS_NUMBERS = 4_000_000  # that come back to the layers in one pass: about what stays in the processor's cache
-LEAST_INSTANCES = 32  # in one pass, unless so many are
-MORE_NUMBERS = 40_000_000  # that come back: what is freed and taken anew costs more than few instances do;
-A_FEW = 8  # in one pass, however large they are or if memory is scarce, since fewer are slower
+LEAST_INSTANCES = 32  # in one pass, unless more than LARGE_PASS_NUMBERS come back of them
+LARGE_PASS_NUMBERS = 40_000_000  # that come back: taking so much memory anew costs more than few instances
+A_FEW = 8  # instances in one pass, however large they are or if memory is scarce, since fewer are slower
 
 # Of logits and labels, what is pulled back: vectors [b, c], or several sets of them.
 Cotangents = Callable[[Tensor, Tensor], Tensor | Sequence[Tensor]]
@@ -60,7 +60,7 @@ class Plan:
     def _in_cache(self) -> int:
         most = MANY if isinstance(self.model.sample, SparseRows) else MOST
         each = max(self.in_cache, 1)
-        least = max(A_FEW, min(LEAST_INSTANCES, int(MORE_NUMBERS / each)))
+        least = max(A_FEW, min(LEAST_INSTANCES, int(LARGE_PASS_NUMBERS / each)))
         return max(least, min(most, int(PASS_NUMBERS / each)))
 
     @cached_property

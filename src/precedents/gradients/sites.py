@@ -135,7 +135,7 @@ class Sites:
         return (torch.cat(own) if own else torch.zeros(0, dtype=torch.double)), theirs
 
     def against(self, other: "Sites") -> Tensor:
-        """The same of this one's positions [t], by the sum of the other's outer products."""
+        """What each position of this one [t] adds, by the sum of the other's outer products."""
         summed = torch.einsum("tgo,tgi->goi", other.left[0], other.right[0])
         found = self.left.new_empty(len(self.left[0]))
         size = max(1, PAIR_NUMBERS // max(1, prod(self.right.shape[2:])))
@@ -180,7 +180,8 @@ class OpenParts:
         self.before: Sites | None = None
 
     def append(self, part: Part) -> None:
-        """Takes the gradients of one more parameter."""
+        """Takes the gradients of one more parameter, all of whose rows are of the one instance."""
+        part = part if len(part) == 1 else part.gathered(1)
         if isinstance(part, Patched):
             self._required(part.laid_out_bytes)
         sites, before = Sites.of(part), self.before

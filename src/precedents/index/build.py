@@ -39,7 +39,7 @@ from precedents.runtime.wording import readable
 
 NAMED = ("text", "image", "labels", "ids")  # columns
 LEFT = re.compile(r"\.(.+)\.\d+-\d+\.new")  # how a file is called while it is written
-UNASKED = 2**32  # bytes that a build uses at most, if nothing is said
+UNASKED_BYTES = 2**32  # bytes that a build uses at most, if nothing is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +180,7 @@ def _turned(numbers: Sequence[int]) -> Iterator[int]:
 
 def unasked() -> int:
     """Bytes of memory, if nothing is said: a round number, so that a plan is the same tomorrow."""
-    return min(UNASKED, 1 << max(0, Budget().bytes.bit_length() - 1))
+    return min(UNASKED_BYTES, 1 << max(0, Budget().bytes.bit_length() - 1))
 
 
 def _checked_place(folder: Path) -> None:

@@ -121,7 +121,7 @@ def rounded(values: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Of n rows."""
+    """Codes of n rows, as tensors: coordinates and buckets in a byte each, and the lengths that bounds need."""
 
     kept: Tensor  # [n, kept], int8
     kept_scale: Tensor  # [n]
@@ -136,7 +136,7 @@ class Codes:
 
     @property
     def bytes(self) -> int:
-        """In memory."""
+        """What the codes take in memory."""
         return sum(each.nbytes for each in vars(self).values())
 
     def room(self, n: int) -> "Codes":

@@ -53,7 +53,7 @@ class PlannedShard:
 
     @property
     def places(self) -> range:
-        """Of its rows."""
+        """The places of its rows in the training set."""
         return range(self.start, self.stop)
 
 
@@ -104,7 +104,7 @@ class IndexPlan:
 
     @cached_property
     def text(self) -> str:
-        """As it is written."""
+        """The plan as its file has it: JSON with a checksum."""
         return sealed(json.dumps(asdict(self), indent=1)) + "\n"
 
     @cached_property
@@ -119,7 +119,7 @@ class IndexPlan:
 
     @property
     def places(self) -> range:
-        """Of all rows."""
+        """The places in the training set of all rows of the plan."""
         return range(self.shards[0].start, self.shards[-1].stop)
 
     @classmethod

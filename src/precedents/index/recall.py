@@ -219,10 +219,10 @@ def _marks(train: Examples, places: list[int]) -> list[bytes]:
     return [mark + str(label).encode() for mark, label in pairs]
 
 
-def lower(values: Tensor, bounds: Tensor) -> Tensor:
+def counts_below(values: Tensor, bounds: Tensor) -> Tensor:
     """How many of many values are lower than each of a few bounds [k]; of a bound that is NaN, all are.
 
-    >>> lower(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([3.0, 2.0, torch.nan]))
+    >>> counts_below(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([3.0, 2.0, torch.nan]))
     tensor([3, 1, 4])
     """
     ordered, order = torch.where(bounds.isnan(), torch.inf, bounds).sort()
@@ -270,7 +270,7 @@ class Answer:
         counts = []
         for each, own, best in zip(self.completed, self.scores, self.top.scores, strict=True):
             most = each.reach.double().index_copy(0, self.pool.places, own).nan_to_num(nan=-torch.inf)
-            counts.append(lower(most, best))
+            counts.append(counts_below(most, best))
         return torch.stack(counts)
 
     def said(self) -> list[str]:

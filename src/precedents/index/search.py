@@ -121,7 +121,7 @@ class Search:
 
     @property
     def worth(self) -> int:
-        """What it may cost."""
+        """How many rows may be computed before a pass over all is cheaper."""
         return len(self.known.lengths) // SHARE
 
     def _completed(self, case: int, first: Tensor) -> "Completed":

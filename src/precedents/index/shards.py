@@ -64,7 +64,7 @@ class Workshop:
 
     @property
     def count(self) -> int:
-        """Of all shards."""
+        """How many shards there are, in all plans."""
         return sum(len(plan.shards) for plan in self.plans)
 
     def missing(self, numbers: Sequence[int]) -> list[int]:

@@ -31,6 +31,8 @@ TITLES: Mapping[str, str] = {  # by which some are known
     "dot_fisher": "Fisher kernel",
 }
 
+DEFAULT = GRAD_COS = "cos_grad"  # DEFAULT: the metric of who is told none
+
 ALIASES: Mapping[str, str] = {
     "if": "dot_if",
     "rif": "cos_if",

@@ -71,7 +71,7 @@ def top_k(blocks: Iterable[Tensor], k: int) -> TopK:
 
 
 def ranked(blocks: Iterable[Tensor], k: int) -> tuple[TopK, Tensor]:
-    """The same, and how many of all scores are below each of the best [m, k]; NaN is below every number."""
+    """The k best, and how many of all scores are below each of them [m, k]; NaN is below every number."""
     best, reached, start = None, torch.zeros(0), 0
     for block in blocks:
         order = _firsts(block, k)

@@ -251,6 +251,7 @@ class Relevance:
                 lambda size: rows.between(0, size).products(rows),
                 min(b, SPARSE_CASES) if sparse else b,
                 lambda best: _allowed(ALLOWED_PAIRS, m * n / b * best),
+                least=2,  # since what is spent once is much of the first
             )
             once, pair = parted(times)
         return single + once / b, pair / b + _ranking()

@@ -24,7 +24,7 @@ class RepeatedValue:
 
     @property
     def mean(self) -> float:
-        """Over the repeats."""
+        """The mean over the repeats."""
         return fmean(self.values)
 
     @property

@@ -8,7 +8,6 @@ from precedents.errors import InputError, UnknownNameError
 from precedents.runtime.given import whole_number
 
 CASES = 500
-REPEATS = 10
 MOST = 10**6  # repeats
 
 

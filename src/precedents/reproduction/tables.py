@@ -58,7 +58,7 @@ class SettingColumn:
 
 @dataclass(frozen=True)
 class CriterionTable:
-    """One criterion."""
+    """The table of one criterion: metrics by settings."""
 
     criterion: str
     columns: Sequence[SettingColumn]
@@ -70,7 +70,7 @@ class CriterionTable:
         return list(dict.fromkeys(metric for metric, _ in self.cells))
 
     def grid(self) -> Table:
-        """In the paper's layout."""
+        """The table in the paper's layout: settings as columns, metrics as rows."""
         rows: list[list[Entry | str]] = [
             ["repeats", *(str(column.repeats) for column in self.columns)],
             ["parameters", *map(_parameters, self.columns)],

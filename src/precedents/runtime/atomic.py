@@ -31,7 +31,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def create(path: Path, content: str | bytes) -> bool:
-    """The same, unless the file is there: of many who create it one does. Whether that is this one."""
+    """Writes a file unless it is there: of many who create it one does. Whether that is this one."""
     try:
         _written(path, content, _first)
     except FileExistsError:

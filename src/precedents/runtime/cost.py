@@ -81,31 +81,40 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 Trials = Sequence[tuple[int, float]]  # sizes and seconds
 
 
-def trials(work: Callable[[int], object], most: int, allowed: Callable[[float], float]) -> Trials:
-    """Does work of size one twice, and then of larger sizes, as long as the clock allows.
+def trials(
+    work: Callable[[int], object], most: int, allowed: Callable[[float], float], least: int = 1
+) -> Trials:
+    """Does work of size one, and then of larger sizes, as long as the clock allows, but of `least` sizes.
 
-    What comes first is slower, and is not told. `allowed` are the seconds for all, by the best for size one.
+    What comes first is slower, and is not told; what is short is done twice, and the better is told. `allowed`
+    are the seconds for all, by the best for size one.
     """
     found, size = list[tuple[int, float]](), 1
     spent, _ = timed(partial(work, 1))
     best = inf
     while size:
         seconds, _ = timed(partial(work, size))
-        found.append((size, seconds))
         spent, best = spent + seconds, min(best, seconds / size)
+        if 2 * (spent + seconds) <= allowed(best):
+            second, _ = timed(partial(work, size))
+            spent, seconds = spent + second, min(seconds, second)
+            best = min(best, seconds / size)
+        found.append((size, seconds))
         larger = (each for each in (min(4 * size, most), min(2 * size, most)) if each > size)
-        size = next((each for each in larger if spent + each * best <= allowed(best)), 0)
+        more = len(found) < least
+        size = next((each for each in larger if more or spent + each * best <= allowed(best)), 0)
     return found
 
 
 def parted(found: Trials) -> tuple[float, float]:
-    """Seconds that are spent once, whatever the size, and for each one more, which is at least half."""
-    (few, short), (many, long) = found[0], found[-1]
+    """Seconds spent once, whatever the size, and for each one more, by the first trial and the best."""
+    few, short = found[0]
+    many, long = min(found, key=lambda trial: trial[1] / trial[0])
     if many == few:
         return 0.0, long / many
-    best = min(seconds / size for size, seconds in found)
+    best = long / many
     each = min(best, max(best / 2, (long - short) / (many - few)))
-    return max(0.0, long - many * each), each
+    return long - many * each, each
 
 
 def rate(found: Trials, block: int) -> float:

@@ -5,6 +5,7 @@ are made anew there, and torch computes with one thread, since the others that i
 """
 
 import os
+import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+import numpy as np
 import torch
 
 Work = TypeVar("Work", bound=Callable[..., Any])
@@ -40,6 +42,18 @@ def random_state_kept() -> Iterator[None]:
     """Torch's random numbers go on afterwards as if nothing had been drawn; one thread at a time."""
     with PROCESS.lock, torch.random.fork_rng(devices=[]):
         yield
+
+
+@contextmanager
+def draws_kept() -> Iterator[None]:
+    """As `random_state_kept`, and so do the random numbers of numpy and of Python."""
+    with random_state_kept():
+        own, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002  the state that there is
+        try:
+            yield
+        finally:
+            random.setstate(own)
+            np.random.set_state(numpys)  # noqa: NPY002
 
 
 @contextmanager

@@ -279,7 +279,7 @@ def _columns() -> Iterator["ProgressColumn"]:
         """The time that is left."""
 
         def render(self, task: Task) -> Text:
-            """In words."""
+            """How long the rest takes, in words."""
             left = task.fields["pace"].left()
             return Text("" if left is None else f"{duration(left)} left", style="progress.remaining")
 

@@ -64,7 +64,7 @@ class SparseRows(Tensor):
         return cls(rows)
 
     def dense(self) -> Tensor:
-        """With its zeros."""
+        """As an ordinary tensor, with its zeros."""
         whole = torch.from_numpy(self.rows.toarray()).reshape(*self.lead, self.rows.shape[1])
         return whole.transpose(-1, -2) if self.turned else whole
 

@@ -46,10 +46,10 @@ def document(fragment: str, title: str) -> str:
     )
 
 
-def said(sentences: Iterable[str]) -> str:
+def paragraphs(sentences: Iterable[str]) -> str:
     """Sentences, one below the other.
 
-    >>> said(["a < b"])
+    >>> paragraphs(["a < b"])
     "<p style='margin:.3em 0'>a &lt; b</p>"
     """
     return "".join(f"<p style='margin:.3em 0'>{escape(visible(each))}</p>" for each in sentences)

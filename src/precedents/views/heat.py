@@ -23,7 +23,7 @@ NAME = 26  # letters of a layer, a word or a column beside its bar
 BARS = 12  # layers that are drawn; the others are one bar
 SIDE = 160  # pixels of a picture on a page
 WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere"  # style of what may be wide
-Both: TypeAlias = tuple[WordShares, WordShares] | None
+Both: TypeAlias = tuple[WordShares, WordShares] | None  # the words of two texts
 PixelArray: TypeAlias = "np.ndarray[Any, Any]"
 
 
@@ -98,33 +98,68 @@ def kept(bars: Mapping[str, float]) -> dict[str, float]:
     return found | ({f"{len(left)} more": sum(left)} if left else {})
 
 
-def share_figure(
-    title: str,
-    cells: tuple[Cell, Cell],
-    bars: Mapping[str, float],
-    maps: Sequence[HeatMap],
-    words: Both,
-    columns: Mapping[str, float],
-) -> "Figure":
-    """A matplotlib figure; no global state of matplotlib is touched."""
-    drawn_bars = [("layers", kept(bars))]
-    if words is not None:
-        drawn_bars += [(f"words: {c.title}", dict(w.largest(BARS))) for c, w in zip(cells, words, strict=True)]
-    elif columns:
-        drawn_bars.append(("columns", dict(columns)))
-    pictured = maps if all(is_picture(cell.shown) for cell in cells) else ()
-    down = 2 if pictured else 1
-    height = max(1.9 * down, 0.6 + 0.19 * max(len(each) for _, each in drawn_bars))
-    drawn = new_figure(figsize=(1.7 * len(pictured) + 3.2 * len(drawn_bars), height), layout="constrained")
-    ratios = [1.7] * len(pictured) + [3.2] * len(drawn_bars)
-    grid = drawn.add_gridspec(down, len(ratios), width_ratios=ratios)
-    for i, each in enumerate(pictured):
-        for j, (cell, heat) in enumerate(zip(cells, (each.case, each.precedent), strict=True)):
-            _draw(drawn.add_subplot(grid[j, i]), cell, heat, each, named=j == 0)
-    for i, (name, values) in enumerate(drawn_bars):
-        _bars(drawn.add_subplot(grid[:, len(pictured) + i]), name, values)
-    drawn.suptitle(visible(title), fontsize=9)
-    return drawn
+@dataclass(frozen=True, eq=False)
+class ShareView:
+    """What is shown of the shares of a score: as a figure, and as a fragment of a page."""
+
+    title: str
+    cells: tuple[Cell, Cell]  # the case and the precedent
+    bars: Mapping[str, float]  # layers
+    maps: Sequence[HeatMap]
+    words: Both
+    columns: Mapping[str, float]  # the largest
+
+    def figure(self) -> "Figure":
+        """A matplotlib figure; no global state of matplotlib is touched."""
+        drawn_bars = [("layers", kept(self.bars))]
+        if self.words is not None:
+            texts = zip(self.cells, self.words, strict=True)
+            drawn_bars += [(f"words: {c.title}", dict(w.largest(BARS))) for c, w in texts]
+        elif self.columns:
+            drawn_bars.append(("columns", dict(self.columns)))
+        pictured = self.maps if all(is_picture(cell.shown) for cell in self.cells) else ()
+        down = 2 if pictured else 1
+        height = max(1.9 * down, 0.6 + 0.19 * max(len(each) for _, each in drawn_bars))
+        drawn = new_figure(figsize=(1.7 * len(pictured) + 3.2 * len(drawn_bars), height), layout="constrained")
+        ratios = [1.7] * len(pictured) + [3.2] * len(drawn_bars)
+        grid = drawn.add_gridspec(down, len(ratios), width_ratios=ratios)
+        for i, each in enumerate(pictured):
+            for j, (cell, heat) in enumerate(zip(self.cells, (each.case, each.precedent), strict=True)):
+                _draw(drawn.add_subplot(grid[j, i]), cell, heat, each, named=j == 0)
+        for i, (name, values) in enumerate(drawn_bars):
+            _bars(drawn.add_subplot(grid[:, len(pictured) + i]), name, values)
+        drawn.suptitle(visible(self.title), fontsize=9)
+        return drawn
+
+    def fragment(self, titled: bool = True) -> str:
+        """HTML in which everything shown is escaped, and colours are readable on light and on dark ground."""
+        sides = "".join(self._side(i) for i in range(len(self.cells)))
+        tables = _table("layer", kept(self.bars))
+        tables += _table("column", self.columns) if self.columns and self.words is None else ""
+        title = f"<p>{escape(visible(self.title))}, of which</p>" if titled else ""
+        return (
+            f"<div class='precedents-shares'>{title}"
+            f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{sides}</div>"
+            f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{tables}</div></div>"
+        )
+
+    def _side(self, place: int) -> str:
+        """The case, at place 0, or the precedent, with its shares."""
+        cell = self.cells[place]
+        head = f"<div>{escape(visible(cell.title))}</div>"
+        if isinstance(cell.shown, str):
+            body = text_of(cell.shown, None if self.words is None else self.words[place])
+            return f"<div style='max-width:32em;overflow-wrap:anywhere'>{head}<div>{body}</div></div>"
+        if isinstance(cell.shown, Mapping):
+            body = escape(visible("\n".join(row_lines(cell.shown))))
+            return f"<div>{head}<pre style='text-align:left;{WRAPPED}'>{body}</pre></div>"
+        drawn = [(each, (each.case, each.precedent)[place]) for each in self.maps]
+        pictures = "".join(
+            f"<figure style='margin:0'>{_image(_under(cell.shown, heat, each), cell, each)}"
+            f"<figcaption>{escape(clipped(each.title, NAME))} {each.share:+.3f}</figcaption></figure>"
+            for each, heat in drawn
+        )
+        return f"<div>{head}<div style='display:flex;flex-wrap:wrap;gap:.5em'>{pictures}</div></div>"
 
 
 def _draw(axes: "Axes", cell: Cell, heat: PixelArray, of: HeatMap, *, named: bool) -> None:
@@ -146,42 +181,6 @@ def _bars(axes: "Axes", title: str, values: Mapping[str, float]) -> None:
     axes.axvline(0, color="#6a737d", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.set_title(visible(title.replace("\n", " ")), fontsize=7.5, parse_math=False)
-
-
-def share_page(
-    title: str,
-    cells: tuple[Cell, Cell],
-    bars: Mapping[str, float],
-    maps: Sequence[HeatMap],
-    words: Both,
-    columns: Mapping[str, float],
-) -> str:
-    """An HTML fragment; everything shown is escaped, and colours are readable on light and on dark ground."""
-    sides = [_side(cell, i, maps, words) for i, cell in enumerate(cells)]
-    tables = _table("layer", kept(bars)) + (_table("column", columns) if columns and words is None else "")
-    said = f"<p>{escape(visible(title))}, of which</p>" if title else ""
-    return (
-        f"<div class='precedents-shares'>{said}"
-        f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{''.join(sides)}</div>"
-        f"<div style='display:flex;flex-wrap:wrap;gap:1em'>{tables}</div></div>"
-    )
-
-
-def _side(cell: Cell, place: int, maps: Sequence[HeatMap], words: Both) -> str:
-    head = f"<div>{escape(visible(cell.title))}</div>"
-    if isinstance(cell.shown, str):
-        body = text_of(cell.shown, None if words is None else words[place])
-        return f"<div style='max-width:32em;overflow-wrap:anywhere'>{head}<div>{body}</div></div>"
-    if isinstance(cell.shown, Mapping):
-        body = escape(visible("\n".join(row_lines(cell.shown))))
-        return f"<div>{head}<pre style='text-align:left;{WRAPPED}'>{body}</pre></div>"
-    drawn = [(each, (each.case, each.precedent)[place]) for each in maps]
-    pictures = "".join(
-        f"<figure style='margin:0'>{_image(_under(cell.shown, heat, each), cell, each)}"
-        f"<figcaption>{escape(clipped(each.title, NAME))} {each.share:+.3f}</figcaption></figure>"
-        for each, heat in drawn
-    )
-    return f"<div>{head}<div style='display:flex;flex-wrap:wrap;gap:.5em'>{pictures}</div></div>"
 
 
 def _image(picture: PixelArray, cell: Cell, of: HeatMap) -> str:

@@ -56,13 +56,13 @@ def shown(instance: "Inputs", render: Render | None = None) -> Shown:
     """
     import torch
 
-    from precedents.data.inputs import leaves
+    from precedents.data.inputs import leaves, plain_array
 
     value: Any = _rendered(instance, render) if render is not None else leaves(instance)[0]
     if isinstance(value, (str, Mapping)):
         return value
     try:
-        array = torch.as_tensor(value).detach().cpu()
+        array = torch.as_tensor(plain_array(value)).detach().cpu()
     except (TypeError, ValueError, RuntimeError):
         raise InputError(
             f"render returned a {type(value).__name__}. Return an image array, a text or a mapping of values."

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from precedents.data.inputs import Inputs, leaves
+from precedents.data.inputs import Inputs, leaves, plain_array
 from precedents.errors import InputError
 from precedents.runtime.wording import a_type
 from precedents.views.instance import CHANNELS, Channels, Render, channels_last, unit
@@ -139,6 +139,6 @@ def _numbers(values: Any, what: str) -> Tensor | None:
     if values is None:
         return None
     try:
-        return torch.as_tensor(values, dtype=torch.double).flatten()
+        return torch.as_tensor(plain_array(values), dtype=torch.double).flatten()
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{what} is {values!r}. Pass a number, or one for each.") from None

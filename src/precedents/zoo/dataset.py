@@ -100,7 +100,6 @@ class Dataset:
     columns: tuple[str, ...] = ()  # of a table
     words: tuple[str, ...] = field(default=(), repr=False)  # of texts, by token number
     subclasses: Subclasses | None = field(default=None, repr=False)  # of `train` and `test`
-    subclass_names: tuple[str, ...] = ()
     note: str = ""  # how this differs from what the owners publish
 
     @property

@@ -98,7 +98,7 @@ class Prepared:
         return trained(lambda: self.built(classes), train, Schedule(self.recipe.epochs, seed), watch=watch)
 
     def run(self) -> "Run":
-        """Trains."""
+        """Trains the model, and gives it with its losses and accuracies as a run."""
         losses: list[float] = []
         model = self.retrain(self.train, self.recipe.seed, watch=losses.append)
         classifier = Classifier.of(model, self.train)

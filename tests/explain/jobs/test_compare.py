@@ -56,8 +56,54 @@ def test_a_small_training_set_is_compared_whole() -> None:
 def test_the_same_set_in_another_order_is_refused(digits) -> None:
     x, y = digits.train
     turned = pr.Explainer(digits.model, (x.flip(0), y.flip(0)))
-    with pytest.raises(pr.InputError, match="the same instances in another order, the first at 0"):
+    with pytest.raises(pr.InputError, match="in both training sets, but in another order, the first at 0"):
         pr.compare(digits.explainer(), turned, digits.test[0][:2])
+
+
+def folds(kind: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of 600 instances those of two training sets of one size."""
+    every = torch.arange(600)
+    return {
+        "one apart": (every[1:501], every[:500]),
+        "cross validation": (every[200:], torch.cat([every[:200], every[400:]])),
+        "two halves": (every[:300], every[300:]),
+        "drawn": (torch.randperm(600)[:400].sort().values, torch.randperm(600)[:400].sort().values),
+    }[kind]
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("kind", ["one apart", "cross validation", "two halves", "drawn"])
+def test_other_training_sets_of_the_same_size_are_refused(kind, named, digits) -> None:
+    x, y = digits.train
+    names = [f"digit {i}" for i in range(10)] if named else None
+    pair = [pr.Explainer(digits.model, (x[some], y[some]), classes=names) for some in folds(kind)]
+    for one, other in (pair, pair[::-1]):
+        with pytest.raises(pr.InputError, match=r"training sets.*by their places: make both.*ids="):
+            pr.compare(one, other, digits.test[0][:2])
+
+
+@pytest.mark.parametrize("change", [lambda x: x / 2, lambda x: torch.cat([x[:300], x[300:] / 2])])
+def test_other_preprocessing_and_corrected_labels_are_the_same_set(change, digits) -> None:
+    x, y = digits.train
+    corrected = y.clone()
+    corrected[digits.flipped] = (y[digits.flipped] - 1) % 10
+    other = pr.Explainer(digits.model, (change(x), corrected))
+    assert len(pr.compare(digits.explainer(), other, digits.test[0][:4])) == 4
+
+
+def test_instances_of_the_same_ids_may_differ_in_all_else(digits) -> None:
+    (x, y), ids = digits.train, [f"scan {i}" for i in range(600)]
+    other = pr.Explainer(digits.model, (x.flip(3), (y + 1) % 10), ids=ids)
+    assert len(pr.compare(digits.explainer(ids=ids), other, digits.test[0][:4])) == 4
+
+
+def test_many_precedents_need_no_table_of_all_pairs(digits) -> None:
+    one, other = digits.explainer("cos_x"), digits.explainer("dot_x")
+    found = pr.compare(one, other, digits.test[0][:100], k=600)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        assert found.overlap.tolist() == [1.0] * 100
+    largest = max(event.cpu_memory_usage for event in profile.events())
+    assert largest < 600 * 600
 
 
 def fruit() -> tuple[pr.Explainer, torch.Tensor]:

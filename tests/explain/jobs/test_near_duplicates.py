@@ -153,3 +153,20 @@ def test_what_the_memory_has_no_room_for_is_refused_at_first() -> None:
     explainer = pr.Explainer(torch.nn.Linear(600, 2), (x, torch.arange(6000) % 2), "cos_x", memory="20 MB")
     with pytest.raises(pr.BudgetError, match=r"Descriptions of 6000 instances needs .* memory="):
         explainer.near_duplicates()
+
+
+@pytest.mark.parametrize("what", ["label", "row"])
+@pytest.mark.parametrize("which", ["train", "test"])
+def test_what_has_changed_since_is_not_searched(which, what) -> None:
+    sets = {name: (torch.rand(8, 3), torch.arange(8) % 2) for name in ("train", "test")}
+    explainer, test = (
+        pr.Explainer(torch.nn.Linear(3, 2), sets["train"]),
+        pr.Examples.of(sets["test"], "test set"),
+    )
+    explainer.near_duplicates(test)
+    x, y = sets[which]
+    (y if what == "label" else x)[2] += 1
+    with pytest.raises(
+        pr.StaleError, match=f"{what.capitalize()} 2 of the {which}(ing)? set has changed since"
+    ):
+        explainer.near_duplicates(test)

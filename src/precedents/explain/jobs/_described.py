@@ -37,7 +37,7 @@ class Described:
 
     @classmethod
     def of(cls, examples: Examples, likeness: Likeness, portrayal: Portrayal, title: str) -> "Described":
-        """In one pass."""
+        """Reads the examples in one pass, and keeps what is compared as far as there is room."""
         budget, size, n = portrayal.subject.classifier.budget, likeness.at_once(examples), len(examples)
         first = likeness.described(likeness.read(examples, examples.take(range(1))))
         sketch = CountSketch(first.shape[1], WIDEST)

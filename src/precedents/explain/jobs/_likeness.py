@@ -139,7 +139,7 @@ def groups_of_letters(text: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
 
 @dataclass(frozen=True, eq=False)
 class RowLikeness(Likeness):
-    """Rows of numbers."""
+    """How alike rows of numbers are, column by column in standard deviations."""
 
     mean: Tensor
     deviation: Tensor

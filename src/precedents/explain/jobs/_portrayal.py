@@ -27,7 +27,7 @@ class Portrayal:
         return clipped(str(self.plain(label)))
 
     def plain(self, label: int) -> int | str:
-        """The same for programs."""
+        """The name of a class for programs, uncut, or its number as a number."""
         return label if self.subject.classes is None else str(self.subject.classes[label])
 
     def tag(self, i: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from precedents.explain.exporting import as_csv, as_page
 from precedents.seen import clipped, told
 from precedents.views.drawing import new_figure
-from precedents.views.fragments import listing, page, said
+from precedents.views.fragments import listing, page, paragraphs
 from precedents.views.gallery import Strip, figure
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class Tabled(ABC):
 
     @abstractmethod
     def strips(self) -> list[Strip]:
-        """What is drawn."""
+        """The rows of pictures, texts or tables that `plot` and pages show."""
 
     legend = ""  # how a page of it is read
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences below the rows."""
+        """What has to be said besides, in sentences below the rows."""
         return ()
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Tabled(ABC):
         return {"heading": self.heading, "notes": list(self.notes), "rows": [_finite(r) for r in self.rows()]}
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """What `to_dict` gives, as JSON."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     def to_frame(self) -> "pd.DataFrame":
@@ -115,7 +115,7 @@ class Tabled(ABC):
         rows, notes = self.printed(), [*self.notes, *self._left_out]
         if len(rows) > SHOWN:
             notes = [f"... and {len(rows) - SHOWN} more: all are in to_frame() and to_csv()", *notes]
-        listed = (listing(rows[:SHOWN]) if rows else "") + said(map(told, notes))
+        listed = (listing(rows[:SHOWN]) if rows else "") + paragraphs(map(told, notes))
         return page(self.strips(), "\n".join(map(told, heading)), listed)
 
     @property

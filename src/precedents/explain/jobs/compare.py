@@ -1,5 +1,6 @@
 """Compare: two explainers, of two models or two metrics, on the same cases: where they differ."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 BESIDE = 5  # precedents that are drawn
 COMPARED = 10  # precedents of a case, if nothing is said
+ALLOWED = 0.25  # of the instances whose inputs differ: a larger share with other labels are other instances
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +108,8 @@ class ExplainerComparison(Tabled):
     @cached_property
     def overlap(self) -> Tensor:
         """The shares [m] of the first k precedents that both have."""
-        same = self.one.top.indices[:, :, None] == self.other.top.indices[:, None, :]
-        return same.any(dim=2).double().mean(dim=1)
+        pairs = zip(self.one.top.indices, self.other.top.indices, strict=True)
+        return torch.stack([torch.isin(own, others).double().mean() for own, others in pairs])
 
     @cached_property
     def order(self) -> list[int]:
@@ -197,8 +199,8 @@ def compare(one: "Explainer", other: "Explainer", cases: Any, k: int | None = No
     for name, each in (("one", one), ("other", other)):
         if not hasattr(each, "precedents_of"):
             raise InputError(f"{name} is {a_type(each)}. Pass two explainers: pr.compare(one, other, cases).")
-    _same_set(one, other)
     subjects, n = _named_alike(one.subject, other.subject), len(one.subject.train)
+    _same_set(*subjects)
     k = min(COMPARED, n) if k is None else checked_k(k, n)
     asked = [each.subject.cases(cases) for each in (one, other)]
     tops = [each.precedents_of(found, k) for each, found in zip((one, other), asked, strict=True)]
@@ -229,23 +231,51 @@ def _named_alike(one: Subject, other: Subject) -> tuple[Subject, Subject]:
     return one, other
 
 
-def _same_set(one: "Explainer", other: "Explainer") -> None:
-    """Refuses explainers whose precedents are not of the same training set."""
-    a, b = one.subject.train, other.subject.train
+def _same_set(one: Subject, other: Subject) -> None:
+    """Refuses explainers whose precedents are not of the same training set.
+
+    Inputs may differ, as where each model has its own preprocessing, and labels where some were corrected.
+    """
+    a, b = one.train, other.train
     advice = "Precedents are compared by their places: make both explainers with the same training set."
     if len(a) != len(b):
         raise InputError(f"One explainer has {len(a)} training instances, the other {len(b)}. {advice}")
-    if a.ids is not None and b.ids is not None and list(a.ids) != list(b.ids):
-        place = next(i for i, (x, y) in enumerate(zip(a.ids, b.ids, strict=True)) if x != y)
-        raise InputError(f"The ids of the two training sets differ, the first at {place}. {advice}")
-    if _read_from(a) is _read_from(b):
-        return
-    own, others = a.marks(), b.marks()
-    if own != others and sorted(own) == sorted(others):
-        place = next(i for i, (x, y) in enumerate(zip(own, others, strict=True)) if x != y)
-        raise InputError(
-            f"The two training sets have the same instances in another order, the first at {place}. {advice}"
-        )
+    if a.ids is not None and b.ids is not None:
+        place = next((i for i, (x, y) in enumerate(zip(a.ids, b.ids, strict=True)) if x != y), None)
+        if place is not None:
+            raise InputError(f"The ids of the two training sets differ, the first at {place}. {advice}")
+    elif _read_from(a) is not _read_from(b) and (wrong := _unlike(one, other)):
+        raise InputError(f"{wrong}. {advice} If these are the same instances, say so: ids=[...].")
+
+
+def _unlike(one: Subject, other: Subject) -> str:
+    """What shows that two training sets are not the same instances; empty if nothing does."""
+    own, others = one.train.marks(), other.train.marks()
+    moved = _moved(own, others)
+    if moved is not None:
+        return f"Instances are in both training sets, but in another order, the first at {moved}"
+    unlike = [i for i, (x, y) in enumerate(zip(own, others, strict=True)) if x != y]
+    sides = [(Portrayal(each), each.train.labels) for each in (one, other)]
+    names = ([portrayal.plain(int(labels[i])) for i in unlike] for portrayal, labels in sides)
+    relabelled = sum(a != b for a, b in zip(*names, strict=True))
+    if relabelled <= ALLOWED * len(unlike):
+        return ""
+    return f"The two training sets differ in {len(unlike)} inputs, {relabelled} of which have another label"
+
+
+def _moved(own: Sequence[bytes], others: Sequence[bytes]) -> int | None:
+    """The first place of an instance that the other set has at another place; none if there is none."""
+    first, second = _once(own), _once(others)
+    moved = [place for mark, place in first.items() if second.get(mark, place) != place]
+    if not moved and sorted(own) == sorted(others):
+        moved = [i for i, (x, y) in enumerate(zip(own, others, strict=True)) if x != y]
+    return min(moved, default=None)
+
+
+def _once(marks: Sequence[bytes]) -> dict[bytes, int]:
+    """The places of the instances that are there once."""
+    counts = Counter(marks)
+    return {mark: i for i, mark in enumerate(marks) if counts[mark] == 1}
 
 
 def _read_from(train: Examples) -> Any:

@@ -163,6 +163,9 @@ class NearDuplicates(Tabled):
 def near_duplicates(portrayal: Portrayal, test: Examples | None, least: float | None) -> NearDuplicates:
     """Within a subject's training set, and between it and a test set if one is given."""
     train, likeness = portrayal.subject.train, likeness_of(portrayal)
+    train.unchanged()
+    if test is not None:
+        test.unchanged()
     room = portrayal.subject.classifier.budget.bytes // PART
     asked = None if least is None else share(least, "least")
     own = Described.of(train, likeness, portrayal, "training set")

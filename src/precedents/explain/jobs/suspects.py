@@ -39,6 +39,7 @@ UNCAST = 4  # votes that each label has before any neighbour votes: few votes sa
 PIECE = 4096  # losses that are made at once
 CAPTION = 22  # letters of a line below a picture
 BESIDE = 5  # neighbours that are drawn beside a suspect
+TABLES, FLOAT64 = 4, 8  # of all instances and classes, that are held at a time, and bytes of their numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +183,11 @@ def evidence(relevance: Relevance, squares: Tensor, accusers: Sequence[Sequence[
     """
     workspace = relevance.workspace
     train, model = workspace.train, workspace.classifier
+    model.budget.bound(
+        TABLES * FLOAT64 * len(train) * model.classes,
+        f"What a model and neighbours say of {len(train)} labels of {model.classes} classes",
+        "Allow more memory: memory=.",
+    )
     answers = Answering(own_features(workspace), torch.empty(len(train), model.classes, dtype=torch.double))
     own = units(replace(Vectors.of(workspace, answers.features), features=answers))
     found = nearest(own, own, NEIGHBOURS, "neighbours", same=True, room=model.budget.bytes // 16)

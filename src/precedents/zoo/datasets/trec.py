@@ -44,7 +44,6 @@ def trec(folder: Folder = None) -> Dataset:
         test=Examples.of((inputs[n:], coarse[n:])),
         words=words,
         subclasses=(finer[:n], finer[n:]),
-        subclass_names=fine,
     )
 
 
