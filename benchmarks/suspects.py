@@ -6,7 +6,7 @@ not measured again; `--page` writes the tables into docs/jobs/suspects.md.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -26,6 +26,7 @@ from precedents.metrics.ranking import TopK
 
 PAGE = Path("docs/jobs/suspects.md")
 BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
+CHOSEN = 0  # the seed that the ranking was chosen on
 OURS, LOSS, NEIGHBOURS = "suspects", "loss", "neighbours"
 NAMES = {
     OURS: "`suspects`",
@@ -71,7 +72,7 @@ class Known:
         path.parent.mkdir(parents=True, exist_ok=True)
         found = self.evidence
         top = {"nearest": found.neighbours.indices.int(), "cosines": found.neighbours.scores}
-        own = {name: getattr(found, name) for name in ("labels", "chances", "loss", "squares", "shares")}
+        own = {name: getattr(found, name) for name in ("labels", "chances", "loss", "squares", "votes")}
         rest = {"accused": self.accused, "folds": self.folds, "wrong": self.wrong}
         np.savez_compressed(path, **{name: each.numpy() for name, each in {**own, **top, **rest}.items()})
 
@@ -81,7 +82,7 @@ class Known:
         with np.load(path) as file:
             of = {name: torch.from_numpy(file[name]) for name in file.files}
         top = TopK(of["nearest"].long(), of["cosines"])
-        five = (of[name] for name in ("labels", "chances", "loss", "squares", "shares"))
+        five = (of[name] for name in ("labels", "chances", "loss", "squares", "votes"))
         return cls(Evidence(*five, top), of["accused"], of["folds"], of["wrong"])
 
     def rankings(self) -> Iterator[tuple[str, Tensor]]:
@@ -89,7 +90,7 @@ class Known:
         found = self.evidence
         yield OURS, found.doubt
         yield LOSS, found.loss
-        yield NEIGHBOURS, 1 - found.shares.gather(1, found.labels[:, None])[:, 0]
+        yield NEIGHBOURS, found.against.nan_to_num(nan=0.0)
         yield "self_relevance", found.squares
         yield "accused", self.accused
         yield "cleanlab", cleaned(found.labels, found.chances)
@@ -179,6 +180,17 @@ def told(records: Sequence[Record]) -> Iterator[str]:
             f"- {name}, on average: {means}. Below the loss are "
             f"{' and '.join(below(records, who, what) for who in (OURS, NEIGHBOURS))}."
         )
+    others = [r for r in records if r["seed"] != CHOSEN]
+    means = ", ".join(f"{NAMES[who]} {mean(others, who, 1):.3f}" for who in (OURS, LOSS, NEIGHBOURS))
+    yield (
+        f"- seeds that the ranking was not chosen on ({len(others)} models), average precision: {means}. "
+        f"Below the loss are {' and '.join(below(others, who, 1) for who in (OURS, NEIGHBOURS))}."
+    )
+    short = [r for r in records if r["fit"] == "short"]
+    yield (
+        f"- short fits alone: below the loss by average precision are "
+        f"{' and '.join(below(short, who, 1) for who in (OURS, NEIGHBOURS))}."
+    )
 
 
 def below(records: Sequence[Record], who: str, what: int) -> str:
@@ -199,9 +211,11 @@ def lacking(records: Sequence[Record]) -> Iterator[str]:
     """What is not measured yet."""
     every = len(SHARES) * len(KINDS) * len(FITS) * len({r["seed"] for r in records})
     for name, world in WORLDS.items():
+        seeds = {r["seed"] for r in records if r["world"] == name}
         count = len({r["key"] for r in records if r["world"] == name})
+        alone = ", of the seed that the ranking was chosen on alone" if seeds == {CHOSEN} else ""
         if count < every:
-            yield f"- {world.title}: {count} of {every} models are measured so far."
+            yield f"- {world.title}: {count} of {every} models are measured so far{alone}."
 
 
 def written(page: Path, records: Sequence[Record]) -> None:
@@ -212,8 +226,13 @@ def written(page: Path, records: Sequence[Record]) -> None:
     page.write_text("\n".join([before + BEGIN, *tables(records), "", END + after]), encoding="utf-8")
 
 
+def is_due(key: str, known: Collection[str], evidence: Path | None) -> bool:
+    """Whether a setting is to be measured: a new one, or one whose evidence is kept, for a new ranking."""
+    return key not in known or (evidence is not None and (evidence / f"{key}.npz").exists())
+
+
 def main() -> None:
-    """Measures what is not measured yet."""
+    """Measures what is not measured yet, and again what evidence is kept of."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--data", type=Path, help="the folder with the files of the data sets")
@@ -227,7 +246,7 @@ def main() -> None:
     every = list(product(given.worlds.split(","), range(given.seeds), SHARES, KINDS, FITS))
     for place, (name, seed, share, kind, fit) in enumerate(every, 1):
         key = f"{name} {share} {kind} {fit} {seed}"
-        if key not in known:
+        if is_due(key, known, given.evidence):
             found = measured(name, share, kind, fit, seed, given)
             records.append({"key": key, **found})
             ours, loss = (found["found"][who][1] for who in (OURS, LOSS))

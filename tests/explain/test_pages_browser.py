@@ -96,6 +96,26 @@ def test_pages_fit_say_nothing_and_are_accessible(screen, pages, browser) -> Non
     assert wrong == {}
 
 
+WIDEST = """() => [...document.querySelectorAll("figure, figure *")]
+    .filter(each => each.scrollWidth > each.closest("figure").clientWidth).map(each => each.outerHTML)"""
+
+
+def test_long_words_stay_within_their_columns_in_a_notebook(tmp_path, browser) -> None:
+    draw = torch.Generator().manual_seed(0)
+    x, names = torch.rand(8, 1, 8, 8, generator=draw), ["great_white_shark_carcharodon", "b"]
+    linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 2))
+    pictures = pr.Explainer(linear, (x, torch.arange(8) % 2), classes=names).explain(x[:2])
+    texts = [f"see https://{'a' * 160} {each}" for each in ("one", "two", "three", "four")]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [0, 1, 0, 1])
+    found = pr.Explainer(model, (texts, [0, 1, 0, 1])).explain(texts[:2], k=3)
+    fragments = pictures._repr_html_() + found._repr_html_()  # without the styles of a page
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{fragments}</body>", encoding="utf-8")
+    with Visit(browser, (tmp_path / "notebook.html").as_uri(), width=1000) as visit:
+        assert visit.page.locator("figure").count() > 10
+        assert visit.page.evaluate(WIDEST) == []
+        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_page_of_long_texts_is_no_longer_than_what_matters(pages, browser) -> None:
     with Visit(browser, pages["texts"], width=390) as visit:
         folded = visit.page.evaluate("document.documentElement.scrollHeight")

@@ -132,3 +132,14 @@ def test_shares_of_padded_texts_are_those_of_the_texts_alone() -> None:
     share = found.shares(1, 2)
     assert sum(each.share for each in share.layers) == pytest.approx(float(found.top.scores[1, 1]), abs=1e-9)
     assert share["0"].case[3:].abs().max() == 0
+
+
+def test_a_page_says_what_the_labels_of_its_cases_are() -> None:
+    x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
+    explainer = Explainer(torch.nn.Linear(4, 2), (x, y))
+    predicted, given = (explainer.explain(x[:1], 2, labels=each).to_html() for each in (None, [1]))
+    assert "count most for its prediction" in predicted
+    assert "another than the predicted one" in predicted
+    assert "count most for the class that it is taken for" in given
+    assert "another than that class" in given
+    assert "predicted" not in given

@@ -611,6 +611,22 @@ def test_suspects_are_by_the_metric_that_pages_begin_with() -> None:
         explorer.stop()
 
 
+def test_a_suspect_without_neighbours_is_told_so() -> None:
+    x, y = torch.eye(6), torch.arange(6) % 2  # no two have anything in common
+    explorer = filled(pr.explore(pr.Explainer(nn.Linear(6, 2), (x, y)), (x[:4], y[:4])))
+    try:
+        client = Client(explorer)
+        client.ask("/suspects")
+        filled(explorer)
+        answer = json.loads(client.ask("/api/v1/suspects")[2])
+        jsonschema.validate(answer, schema_of("suspects"))
+        assert [each["others"] for each in answer["suspects"]] == [None] * 6
+        page = str(client.ask("/suspects")[2])
+        assert page.count("it has no neighbours") == 6
+    finally:
+        explorer.stop()
+
+
 def test_suspects_are_kept_in_the_folder_and_read_as_they_were(tmp_path, monkeypatch) -> None:
     explainer, test = picture_world()
     said = []

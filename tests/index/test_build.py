@@ -88,7 +88,7 @@ def test_what_is_damaged_is_made_again_and_nothing_else(what, world, built, tmp_
     monkeypatch.setattr(
         shards_module.Workshop,
         "put",
-        lambda self, number, codes: made.append(number) or put(self, number, codes),
+        lambda self, number, *codes: made.append(number) or put(self, number, *codes),
     )
     Index.build(model, train, folder, memory=MEMORY).check(1)
     assert contents(folder) == contents(built)
@@ -319,7 +319,7 @@ def test_a_gradient_is_told_in_the_memory_of_one_gradient() -> None:
     explainer = Explainer(model, (torch.randn(6, 64), torch.arange(6) % 4), index=False)
     size = sum(p.numel() for p in model.parameters())
     with Largest() as largest:
-        _, told = vector_told(explainer.relevance)
+        told = vector_told(explainer.relevance, 0)
     assert largest.numbers <= size
     gradient = next(explainer.relevance.vectors.rows(explainer.subject.train.selected([0])))[1].dense()
     assert told[-1] == size

@@ -64,6 +64,17 @@ def test_the_explanation_says_how_it_knows(world) -> None:
     assert explainer.explain(cases[0]).to_dict()["cases"][0]["completeness"].startswith("exact; first 5 proved")
 
 
+def test_percentiles_of_estimates_are_whole_numbers_wherever_they_are_told(world) -> None:
+    model, train, cases = world
+    found = asked_before(model, train).explain(cases[0], 3)
+    assert found.completeness
+    exported = found.to_dict()["cases"][0]["precedents"]
+    told = [each.percentile for each in found.precedents()]
+    assert [each["percentile"] for each in exported] == told == [int(each) for each in told]
+    passed = Explainer(model, train, index=False).explain(cases[0], 3).percentiles[0].tolist()
+    assert all(0 <= a - b < 5 for a, b in zip(passed, told, strict=True))
+
+
 def test_where_rows_are_sketched_nothing_is_proved(world, monkeypatch) -> None:
     model, train, cases = world
     monkeypatch.setattr(codes_module, "EXACT", 512)

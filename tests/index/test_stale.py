@@ -1,7 +1,9 @@
 """A stale index is refused, by what has changed since it was built."""
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tokenizers import normalizers, processors
 from torch import Tensor, nn
 
 from precedents import Explainer, FormatError, Index, InputError, StaleError
+from precedents.index.plan import PLAN, IndexPlan
 
 from .worlds import Set
 
@@ -235,3 +238,16 @@ def test_what_was_saved_by_an_earlier_version_is_refused_in_one_line(known, tmp_
     (tmp_path / "old" / "explainer.json").write_text('{"format": 3}')
     with pytest.raises(FormatError, match="saved by an earlier version, in another format"):
         Explainer.load(tmp_path / "old", model, train)
+
+
+def test_an_index_of_an_earlier_format_is_refused_in_one_line(known, tmp_path) -> None:
+    model, train, built = known
+    folder = copytree(built, tmp_path / "i")
+    replace(IndexPlan.read(folder / PLAN), format=1).write(folder / PLAN)
+    for use in (Explainer.load, Index.open):
+        with pytest.raises(
+            FormatError, match=r"has the format 1 of version .*, which reads its own format 2\."
+        ):
+            use(folder, model, train)
+    with pytest.raises(FormatError, match=r"format 2\. Build it again"):
+        Index.build(model, train, folder)

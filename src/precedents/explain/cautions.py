@@ -57,20 +57,32 @@ def hubs(counts: Mapping[int, int], cases: int, classes: int) -> dict[int, float
     return {i: count / cases for i, count in counts.items() if cases >= ENOUGH and count >= least}
 
 
-def are_hubs(indices: Tensor, classes: int, finding: Finding | None) -> Tensor:
-    """Which precedents [m, k] are hubs: in the audit, else among these cases."""
+def are_hubs(ranked: Ranked, classes: int, finding: Finding | None) -> Tensor:
+    """Which precedents [m, k] are hubs: in the audit, else among those of these cases that are ranked for."""
+    indices = ranked.top.indices
     if finding is None:
-        own: Mapping[int, float] = hubs(counted(indices[:, 0].tolist()), len(indices), classes)
+        firsts = indices[~Doubts.of(ranked).unranked, 0].tolist()
+        own: Mapping[int, float] = hubs(counted(firsts), len(firsts), classes)
     else:
         own = finding.hubs
     return torch.isin(indices, torch.tensor(list(own), dtype=torch.long))
+
+
+def left_out(unranked: Tensor, metric: str) -> list[str]:
+    """The sentence on cases that count nowhere, if there are any."""
+    count = int(unranked.sum())
+    if not count:
+        return []
+    return [
+        f"{count} of {len(unranked)} cases are not counted, as {metric} cannot rank for them: explain says why."
+    ]
 
 
 def marks(
     ranked: Ranked, classes: int, finding: Finding | None, another: Tensor, copies: Tensor
 ) -> dict[str, Tensor]:
     """What speaks against precedents; which have another class and are copies [m, k] is known."""
-    hubs = are_hubs(ranked.top.indices, classes, finding)
+    hubs = are_hubs(ranked, classes, finding)
     return {ANOTHER: another, HUB: hubs, NORM: are_outlying(ranked), DUPLICATE: copies}
 
 
@@ -105,6 +117,11 @@ class Doubts:
         if ranked.lengths is None or ranked.case_lengths is None:
             return cls(torch.zeros_like(places, dtype=torch.bool), tied, torch.zeros_like(tied))
         return cls(ranked.lengths[places] == 0, tied, ranked.case_lengths == 0)
+
+    @property
+    def unranked(self) -> Tensor:
+        """Which cases [m] have no precedents that mean anything."""
+        return self.tied | self.empty
 
     def marks(self, k: int) -> dict[str, Tensor]:
         """By name which of the k precedents of each case [m, k] are in doubt."""

@@ -25,14 +25,16 @@ from precedents.explain.decomposition import Decomposition, decomposed, decompos
 from precedents.explain.explanation import Explanation
 from precedents.explain.jobs.jobs import Jobs
 from precedents.explain.naming import Sharing
-from precedents.explain.saving import opened, read_metric, save
+from precedents.explain.saving import opened, save
 from precedents.explain.shares import Shares
+from precedents.index.contents import read_metric
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.names import GRAD_COS
 from precedents.metrics.paper import metric as metric_of
 from precedents.metrics.paper import name_of
+from precedents.metrics.ranking import checked_k
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.metrics.vectors import RowBlock
 from precedents.metrics.workspace import Workspace
@@ -174,7 +176,7 @@ class Explainer(Jobs):
             labels=found,
             cases=asked.inputs,
             precedents_inputs=precedents,
-            percentiles=100 * ranked.below.double() / ranked.count,
+            percentiles=_percentiles(ranked),
             flags=_named(flags, *indices.shape),
             parts=self._parts(asked, offered, places),
             originals=_originals(cases, train, indices),
@@ -190,10 +192,13 @@ class Explainer(Jobs):
     def _ranked(self, cases: Examples, k: int) -> Ranked:
         """The most relevant training instances: from codes, if there are any and they do; else by a pass."""
         with self._reading():
-            ranked = None if self._recall is None else self._recall.ranked(cases, k)
+            ranked, shown = None, self._shown(len(cases), k)
+            if self._recall is not None:
+                self.relevance.refuse_many(len(cases), checked_k(k, len(self.subject.train)), shown)
+                ranked = self._recall.ranked(cases, k)
             if ranked is None:
                 passing = self._passing if self.index else None
-                ranked = self.relevance.ranked(cases, k, self._shown(len(cases), k), passing)
+                ranked = self.relevance.ranked(cases, k, shown, passing)
         return ranked
 
     def _shown(self, m: int, k: Any) -> tuple[int, int]:
@@ -313,6 +318,13 @@ class Explainer(Jobs):
         explainer._recall = Recall(explainer.relevance) if explainer.index else None
         explainer.subject = saved.named(explainer.subject)
         return explainer
+
+
+def _percentiles(ranked: Ranked) -> Tensor:
+    """How many percent of the scores are lower [m, k]: in whole numbers, if others are estimates."""
+    if ranked.completeness:
+        return (100 * ranked.below // ranked.count).double()
+    return 100 * ranked.below.double() / ranked.count
 
 
 def _originals(

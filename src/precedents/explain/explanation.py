@@ -18,7 +18,7 @@ from precedents.explain.decomposition import Decomposition
 from precedents.explain.exporting import as_csv, as_page, framed
 from precedents.explain.naming import Sharing
 from precedents.explain.shares import Shares
-from precedents.explain.strips import KEY, LEGEND, demanded, of_read, strips, tag, unasked
+from precedents.explain.strips import KEY, demanded, legend, of_read, strips, tag, unasked
 from precedents.metrics.ranking import TopK
 from precedents.runtime.given import whole_number
 from precedents.seen import clipped, told
@@ -306,7 +306,7 @@ class Explanation:
         """
         found = demanded(self) if shares else unasked(self)
         title, *rest = self._heading(shares)
-        return as_page(page(strips(self, found), "\n".join([LEGEND, *rest])), title, file)
+        return as_page(page(strips(self, found), "\n".join([legend(self.given), *rest])), title, file)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""

@@ -16,7 +16,7 @@ compared, when the first question comes.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from shutil import disk_usage
@@ -43,7 +43,7 @@ from precedents.explain.manifest import (
 )
 from precedents.gradients.rows import Rows
 from precedents.index.build import saved_codes
-from precedents.index.contents import KIND, IndexFolder
+from precedents.index.contents import KIND, IndexFolder, named
 from precedents.index.origin import ALIKE, Origin, or_made_by, other_rows, row_marks, sample_vector
 from precedents.index.plan import PLAN
 from precedents.index.recall import Recall
@@ -167,7 +167,7 @@ class SavedCodes:
 
     def named(self, subject: Subject) -> Subject:
         """The subject with the names that were saved, where it has none."""
-        return _named(subject, self.index.contents.classes, self.index.contents.ids)
+        return named(subject, self.index.contents.classes, self.index.contents.ids)
 
     def restore(self, relevance: Relevance) -> None:
         """Gives the relevance its codes; refuses what was made of another one."""
@@ -193,7 +193,7 @@ class Saved:
 
     def named(self, subject: Subject) -> Subject:
         """The subject with the names that were saved, where it has none."""
-        return _named(subject, self.manifest.classes, self.manifest.ids)
+        return named(subject, self.manifest.classes, self.manifest.ids)
 
     @cached_property
     def files(self) -> TensorFiles:
@@ -267,13 +267,6 @@ class SavedBlocks(Sequence[Any]):
         return self._read[place]
 
 
-def _named(subject: Subject, classes: Sequence[str] | None, ids: Sequence[str | int] | None) -> Subject:
-    found = replace(subject, classes=classes) if subject.classes is None else subject
-    if found.train.ids is None and ids is not None:
-        found = replace(found, train=replace(found.train, ids=ids))
-    return found
-
-
 def _known(relevance: Relevance) -> dict[str, Any]:
     """What is there on both sides, by name."""
     workspace = relevance.workspace
@@ -297,17 +290,6 @@ def _alike(one: Any, other: Any, within: float) -> bool:
         return False
     left, right = (rows.dense().nan_to_num() for rows in (one, other))
     return bool((left - right).norm() <= within * left.norm())
-
-
-def read_metric(text: str) -> Metric:
-    """The metric of what is read, if its parts are in files of the package; else it must be passed."""
-    try:
-        return Metric.read(text)
-    except InputError as error:
-        raise InputError(
-            f"The metric that was saved, {text}, has a part that no text names: {error} Pass the metric again, "
-            "as Explainer.load(folder, model, train, metric=...)."
-        ) from None
 
 
 def _checked_text(metric: Metric) -> None:

@@ -15,11 +15,19 @@ if TYPE_CHECKING:
     from precedents.explain.explanation import Explanation, Precedent
 
 MARKED = 60  # precedents of all cases up to which words and columns are shown by their shares unasked
-LEGEND = (
-    "Each case stands first, and then the training instances that count most for its prediction, the most "
-    "relevant before the others, with their relevance. ✗: its label is another than the predicted one."
-)
 KEY = "Below each precedent its case: green is what speaks for the precedent, red what speaks against it."
+
+
+def legend(given: bool) -> str:
+    """How a page is read; `given` says that the cases' labels were given, as if they had been predicted."""
+    what, which = (
+        ("the class that it is taken for", "that class") if given else ("its prediction", "the predicted one")
+    )
+    return (
+        f"Each case stands first, and then the training instances that count most for {what}, the most "
+        f"relevant before the others, with their relevance. ✗: its label is another than {which}."
+    )
+
 
 SharesByPlace = Mapping[tuple[int, int], Shares]  # by case and rank
 

@@ -55,7 +55,7 @@ class Suspected:
     places: Tensor  # [k], most suspicious first
     better: Tensor  # [k], the label that is proposed; -1: none
     probability: Tensor  # [k], of the label that is there
-    others: Tensor  # [k], the share of the neighbours with another label
+    others: Tensor  # [k], the share of the neighbours with another label; NaN where there are none
     doubt: Tensor  # [n], float32
     accusers: Tensor  # the cases that accuse them, one instance after the other,
     begins: Tensor  # [k + 1], and where those of each begin
@@ -70,7 +70,7 @@ class Suspected:
             torch.tensor([row["index"] for row in rows]),
             torch.tensor(better),
             torch.tensor([row["probability"] for row in rows], dtype=torch.double),
-            torch.tensor([row["neighbours_with_another_label"] for row in rows], dtype=torch.double),
+            evidence.against[[row["index"] for row in rows]],
             evidence.doubt.float(),
             torch.tensor(list(chain(*accusers)), dtype=torch.long),
             torch.tensor([0, *accumulate(map(len, accusers))]),
@@ -104,7 +104,7 @@ def _listed(world: World, found: Suspected) -> list[Look]:
                 "better": None if better < 0 else better,
                 "better_name": None if better < 0 else world.class_name(better),
                 "probability": float(found.probability[rank]),
-                "others": float(found.others[rank]),
+                "others": None if found.others[rank].isnan() else float(found.others[rank]),
                 "doubt": float(found.doubt[place]),
                 "accused_by": [{"place": i, "called": world.called("case", i)} for i in accusers[:ACCUSERS]],
                 "accusers": len(accusers),

@@ -7,10 +7,12 @@ bytes.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from precedents.errors import FormatError
@@ -21,11 +23,11 @@ from precedents.index.sketch import CountSketch
 from precedents.metrics.preconditioners.hessian import CURVATURE, HessianKind
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.relevance import Relevance
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored
 from precedents.runtime.serialize import read, written
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
 
-BASIS = "basis.safetensors"
+BASIS, MARK = "basis.safetensors", "mark"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +36,9 @@ class CodeBasis:
 
     coder: Coder
     curvature: HessianKind | None = None  # the kind that was chosen, which the memory may have decided
+    mark: Tensor | None = None  # of its file, if it was written: in every shard that is coded with it
 
-    def write(self, path: Path, plan: IndexPlan, relevance: Relevance, by: Write = write) -> None:
+    def write(self, path: Path, plan: IndexPlan, relevance: Relevance, by: Write = stored) -> None:
         """With the fitted matrix."""
         tensors: dict[str, Tensor] = {}
         weighed = relevance.metric.preconditioner != identity
@@ -48,7 +51,8 @@ class CodeBasis:
         }
         said = torch.tensor(list(json.dumps(told).encode()), dtype=torch.uint8)
         own = {"basis": self.coder.basis, "told": said, "plan": plan.seal}
-        by(path, sealed_tensors({f"inverse {name}": value for name, value in tensors.items()} | own))
+        own |= {f"inverse {name}": value for name, value in tensors.items()}
+        by(path, sealed_tensors(own | {MARK: mark_of(own)}))
 
     @classmethod
     def read(cls, path: Path, plan: IndexPlan, relevance: Relevance) -> "CodeBasis":
@@ -67,7 +71,27 @@ class CodeBasis:
                 relevance.workspace.cache.put(relevance.slot, fitted)
         except (ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
             raise FormatError(f"{path} is damaged: {error!r}. {again(path.parent)}") from error
-        return cls(coder, told["curvature"])
+        return cls(coder, told["curvature"], found[MARK])
+
+
+def mark_of(tensors: Mapping[str, Tensor]) -> Tensor:
+    """Sixteen bytes that differ when a tensor does."""
+    found = blake2b(digest_size=16)
+    for name, value in sorted(tensors.items()):
+        found.update(name.encode())
+        found.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return torch.tensor(list(found.digest()), dtype=torch.uint8)
+
+
+def basis_mark(folder: Path) -> Tensor:
+    """The mark of the basis of a folder; one that is not there, or cannot be read, is refused."""
+    path = folder / BASIS
+    try:
+        with safe_open(path, framework="pt") as file:
+            mark: Tensor = file.get_tensor(MARK)
+            return mark.clone()
+    except (OSError, SafetensorError) as error:
+        raise FormatError(f"{path} cannot be read: {error}. {again(folder)}") from error
 
 
 def basis_of(folder: Path, plan: IndexPlan, relevance: Relevance) -> CodeBasis:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from shutil import disk_usage
 from typing import Any
 
@@ -16,7 +17,7 @@ from precedents.adapters._columns import Columns
 from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Classifier
 from precedents.errors import BudgetError, InputError
-from precedents.index.basis import BASIS, CodeBasis
+from precedents.index.basis import BASIS, CodeBasis, basis_mark
 from precedents.index.contents import INDEX, Contents
 from precedents.index.plan import PLAN, ROWS, IndexPlan, refuse_grown, threads
 from precedents.index.recall import CODE, LEAST, Recall
@@ -28,7 +29,7 @@ from precedents.metrics.preconditioners.hessian import CURVATURE
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
 from precedents.runtime.advice import typed
-from precedents.runtime.atomic import create, sweep, written_to
+from precedents.runtime.atomic import create, sweep, writable, written_to
 from precedents.runtime.budget import Budget
 from precedents.runtime.engines._engine import Engine
 from precedents.runtime.engines._find import engine_of
@@ -71,6 +72,7 @@ class Building:
     memory: int | str | None = None
     rows: int | None = None  # of a shard, and
     threads: int = field(default_factory=torch.get_num_threads)  # of a process; if it is not planned yet
+    sharers: int = 1  # processes of this machine that share what is free
 
     def prepared(self) -> Workshop:
         """The workshop, with a plan: the one that is there, or a new one."""
@@ -84,11 +86,7 @@ class Building:
 
     def _refuse_settings(self, plan: IndexPlan) -> None:
         """Refuses settings that are not those of the plan."""
-        if self.memory is not None and Budget.of(self.memory).bytes < plan.memory:
-            raise InputError(
-                f"{self.folder} was planned for {readable(plan.memory)} of memory, not {self.memory}. "
-                "Allow as much, or build elsewhere: the same bytes need the same batches."
-            )
+        refuse_less(self.memory, plan, self.folder)
         planned = len(plan.shards[0].places)
         if self.rows is not None and min(self.rows, plan.places.stop) != planned:
             raise InputError(
@@ -98,7 +96,7 @@ class Building:
 
     def _plan(self) -> Relevance | None:
         """Writes a new plan; what it is of, unless another process was first, whose plan holds."""
-        memory = Budget.of(self.memory).bytes if self.memory is not None else unasked()
+        memory = Budget.of(self.memory).bytes if self.memory is not None else unasked(self.sharers)
         relevance = self.made(memory)
         told = refusal(relevance)
         if told is not None:
@@ -106,8 +104,9 @@ class Building:
         _checked_size(relevance, self.folder)
         with threads(self.threads):
             plan = IndexPlan.of(relevance, memory, self.rows or ROWS)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return relevance if create(self.folder / PLAN, plan.text) else None
+        with writable(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return relevance if create(self.folder / PLAN, plan.text) else None
 
     def built(self, engine: str | Engine | None = None, part: str | None = None) -> Workshop:
         """Makes the shards that are missing, or those of a part; then index.json, if none is missing."""
@@ -116,20 +115,32 @@ class Building:
             workshop = self.prepared()
         else:
             engine = engine_of(engine)
-            workshop = replace(self, threads=1).prepared()  # as an engine's workers have
-        wanted = workshop.missing(share.of_all(range(workshop.count)))
+            workshop = replace(self, threads=1, sharers=engine.at_once).prepared()  # as an engine's workers
         for number in share.of_all(range(workshop.count)):
             workshop.refuse_changed(number)
         workshop.basis  # noqa: B018  is there from now on, and not made by every worker
+        wanted = workshop.missing(share.of_all(range(workshop.count)))  # or of another basis, which was lost
         if engine is None:
             for number in tracked(_turned(wanted), "shards", len(wanted)):
                 workshop.make(number)
         else:
-            made = engine.run(partial(shard, self.folder.absolute(), self.made), wanted)
-            deque(tracked(made, "shards", len(wanted), at_once=engine.elsewhere), maxlen=0)
-            WORKSHOPS.clear()
+            work = partial(shard, self.folder.absolute(), self.made, token_hex(8))
+            try:
+                made = tracked(engine.run(work, wanted), "shards", len(wanted), at_once=engine.elsewhere)
+                deque(made, maxlen=0)
+            finally:
+                WORKSHOPS.clear()
         finished(workshop)
         return workshop
+
+
+def refuse_less(memory: int | str | None, plan: IndexPlan, folder: Path) -> None:
+    """Refuses less memory than an index was planned for."""
+    if memory is not None and Budget.of(memory).bytes < plan.memory:
+        raise InputError(
+            f"{folder} was planned for {readable(plan.memory)} of memory, not {memory}. "
+            "Allow as much, or build elsewhere: the same bytes need the same batches."
+        )
 
 
 def saved_codes(recall: Recall, folder: Path) -> None:
@@ -140,9 +151,9 @@ def saved_codes(recall: Recall, folder: Path) -> None:
     plan.write(folder / PLAN, written_to)
     basis = CodeBasis(coder, relevance.workspace.cache.get(CURVATURE))
     basis.write(folder / BASIS, plan, relevance, written_to)
-    workshop = Workshop(folder, [plan], relevance, written_to)
+    workshop, mark = Workshop(folder, [plan], relevance, written_to), basis_mark(folder)
     for number, each in enumerate(plan.shards):
-        workshop.put(number, codes.some(slice(each.start, each.stop)))
+        workshop.put(number, codes.some(slice(each.start, each.stop)), mark)
     finished(workshop)
 
 
@@ -152,14 +163,22 @@ def finished(workshop: Workshop) -> bool:
         return False
     swept(workshop.folder)
     subject, folder = workshop.relevance.workspace.subject, workshop.folder
-    removed: Sequence[int] = Contents.read(folder).removed if (folder / INDEX).is_file() else ()
-    Contents(
-        [plan.hash for plan in workshop.plans],
-        list(removed),
-        None if subject.classes is None else list(subject.classes),
-        None if subject.train.ids is None else list(subject.train.ids),
+    before = Contents.read(folder) if (folder / INDEX).is_file() else Contents([])
+    replace(
+        before,
+        plans=[plan.hash for plan in workshop.plans],
+        classes=before.classes if subject.classes is None else list(subject.classes),
+        ids=_ids(workshop, before),
     ).write(folder, workshop.by)
     return True
+
+
+def _ids(workshop: Workshop, before: Contents) -> Sequence[str | int] | None:
+    """What the instances are called that were not removed: as before, if nothing is said."""
+    ids, gone = workshop.relevance.workspace.train.ids, set(before.removed)
+    if ids is None or len(ids) < workshop.plans[-1].places.stop:  # which are without the removed ones
+        return before.ids if ids is None else list(ids)
+    return [each for place, each in enumerate(ids) if place not in gone]
 
 
 def swept(folder: Path) -> None:
@@ -178,9 +197,9 @@ def _turned(numbers: Sequence[int]) -> Iterator[int]:
     yield from [*numbers[first:], *numbers[:first]]
 
 
-def unasked() -> int:
+def unasked(sharers: int = 1) -> int:
     """Bytes of memory, if nothing is said: a round number, so that a plan is the same tomorrow."""
-    return min(UNASKED_BYTES, 1 << max(0, Budget().bytes.bit_length() - 1))
+    return min(UNASKED_BYTES, 1 << max(0, Budget(sharers=sharers).bytes.bit_length() - 1))
 
 
 def _checked_place(folder: Path) -> None:

@@ -102,7 +102,7 @@ class Coder:
 
 def unit(sketch: CountSketch, rows: Rows) -> Tensor:
     """Rows, or their sketches, of unit length [b, length]; zero where there is no length, or no number."""
-    found = torch.empty(len(rows), sketch.length)
+    found = torch.empty(len(rows), sketch.length, dtype=torch.float32)
     for start in range(0, len(rows), CODED):
         few = sketch.of(rows.between(start, start + CODED))
         lengths = torch.linalg.vector_norm(few, dim=1, dtype=torch.double)
@@ -168,7 +168,7 @@ class Codes:
     def _cosines(self, asked: CodedCases) -> tuple[Tensor, Tensor]:
         """About the cosines [m, n] with the cases, and the part of them that is no estimate."""
         n = len(self)
-        about, known = (torch.empty(len(asked.rest), n) for _ in range(2))
+        about, known = (torch.empty(len(asked.rest), n, dtype=torch.float32) for _ in range(2))
         for start in range(0, n, SCANNED):
             place = slice(start, min(start + SCANNED, n))
             kept = asked.kept @ self.kept[place].T.float()

@@ -4,28 +4,42 @@ index.json is written last: which plans are done, and the list of rows that were
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from precedents._version import __version__
+from precedents.adapters._subject import Subject
 from precedents.classifier.behaviour import Behaviour, behaviour, differences, tolerance
 from precedents.data.examples import Examples
 from precedents.errors import FormatError, InputError, StoreError
 from precedents.index.basis import BASIS, CodeBasis
 from precedents.index.codes import Codes
 from precedents.index.origin import Origin, or_made_by, other_rows, row_marks
-from precedents.index.plan import PLAN, IndexPlan, Write, again, build_of, number_of, refuse, refuse_grown
+from precedents.index.plan import (
+    PLAN,
+    IndexPlan,
+    Write,
+    again,
+    build_of,
+    number_of,
+    otherwise,
+    refuse,
+    refuse_grown,
+)
 from precedents.index.recall import CODE, Recall
 from precedents.index.shards import CODES, is_whole, read_plans, read_shard, shard_path
+from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
+from precedents.metrics.workspace import Workspace
 from precedents.runtime.advice import typed
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored
 from precedents.runtime.progress import tracked
 from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads, text_of
@@ -43,11 +57,12 @@ class Contents:
     removed: Sequence[int] = ()  # places, as they were when nothing was removed
     classes: Sequence[str] | None = None
     ids: Sequence[str | int] | None = None  # what the training instances are called
+    behaviour: Mapping[str, Any] | None = None  # if any were removed, what the model makes of a few others
     kind: str = KIND
     version: str = __version__
     format: int = FORMAT
 
-    def write(self, folder: Path, by: Write = write) -> None:
+    def write(self, folder: Path, by: Write = stored) -> None:
         """Whole or not at all."""
         by(folder / INDEX, sealed(json.dumps(asdict(self), indent=1)) + "\n")
 
@@ -160,6 +175,13 @@ class IndexFolder:
         mask[list(self.contents.removed)] = False
         return mask.nonzero().flatten()
 
+    def named(self, relevance: Relevance) -> Relevance:
+        """The same with the names that were saved, where it has none; refuses a set of another size."""
+        workspace = relevance.workspace
+        self._refuse_number(len(workspace.train))
+        subject = named(workspace.subject, self.contents.classes, self.contents.ids)
+        return Relevance(relevance.metric, Workspace(subject))
+
     def restore(self, relevance: Relevance) -> None:
         """Gives the relevance its codes, if it is of the same model, training set and metric."""
         first, train = self.plans[0], relevance.workspace.train
@@ -173,7 +195,7 @@ class IndexFolder:
         now = {"labels": train.labels, "rows": row_marks(train, range(n))}
         then = {name: known[name][self.kept] for name in now}
         refuse(list(other_rows(then, now, or_made_by(relevance))), self.folder)
-        refuse(self._otherwise(relevance, known), self.folder)
+        refuse(list(self._otherwise(relevance, known)), self.folder)
         basis = CodeBasis.read(self.folder / BASIS, first, relevance)
         recall.keep(basis.coder, codes)
 
@@ -205,16 +227,37 @@ class IndexFolder:
         assert room is not None
         return {name: torch.cat(values) for name, values in known.items()}, room
 
-    def _otherwise(self, relevance: Relevance, known: Mapping[str, Tensor]) -> list[str]:
-        """In words what the model makes otherwise of the rows by which it is known."""
+    def _otherwise(self, relevance: Relevance, known: Mapping[str, Tensor]) -> Iterator[str]:
+        """In words what the model makes otherwise of the rows by which it is known, as far as they are left."""
         place = torch.full((self.total,), -1)
         place[self.kept] = torch.arange(len(self.kept))
         now = place[known["seen"]]
         there, model = now >= 0, relevance.workspace.classifier
-        found = _logits(relevance, now[there].tolist())
-        then = {name: known[name][there] for name in found}
-        told = [each.partition(" (")[0] for each in differences(then, found, tolerance(model))]
-        return told or self.plans[0].another_vector(relevance)
+        told = list[str]()
+        if there.any():
+            found = _logits(relevance, now[there].tolist())
+            then = {name: known[name][there] for name in found}
+            told = [each.partition(" (")[0] for each in differences(then, found, tolerance(model))]
+        yield from told or otherwise(self.contents.behaviour or self.plans[0].behaviour, relevance)
+
+
+def read_metric(text: str) -> Metric:
+    """The metric of what is read, if its parts are in files of the package; else it must be passed."""
+    try:
+        return Metric.read(text)
+    except InputError as error:
+        raise InputError(
+            f"The metric that was saved, {text}, has a part that no text names: {error} Pass the metric again: "
+            "metric=...."
+        ) from None
+
+
+def named(subject: Subject, classes: Sequence[str] | None, ids: Sequence[str | int] | None) -> Subject:
+    """The subject with the names that were saved, where it has none."""
+    found = replace(subject, classes=classes) if subject.classes is None else subject
+    if found.train.ids is None and ids is not None:
+        found = replace(found, train=replace(found.train, ids=ids))
+    return found
 
 
 def _logits(relevance: Relevance, places: Sequence[int]) -> Behaviour:

@@ -12,11 +12,11 @@ from precedents.classifier.outputs import Place
 from precedents.data.examples import checked_range
 from precedents.data.parts import together, without
 from precedents.errors import InputError, NumericalError
-from precedents.index.build import Building, Given, finished, unasked
+from precedents.index.build import Building, Given, finished, refuse_less, unasked
 from precedents.index.check import IndexCheck, checked
 from precedents.index.codes import KEPT, Coder
-from precedents.index.contents import IndexFolder, State, state
-from precedents.index.plan import threads
+from precedents.index.contents import IndexFolder, State, read_metric, state
+from precedents.index.plan import behaviour_of_few, threads
 from precedents.index.recall import CODE, FLOAT32, Recall
 from precedents.index.shards import Workshop, added_plan, read_plans
 from precedents.metrics.metric import Metric
@@ -71,8 +71,8 @@ class Index:
     1.0
     """
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
+    def __init__(self, workshop: Workshop, memory: int | str | None = None) -> None:
+        self._workshop, self._memory = workshop, memory
 
     @classmethod
     @door
@@ -112,14 +112,25 @@ class Index:
 
     @classmethod
     @door
-    def open(cls, folder: str | Path, model: Any, train: Any, **options: "Unpack[IndexOptions]") -> "Index":
-        """The complete index in a `folder`, of this `model` and `train`; a stale one is refused."""
-        place = path(folder, "folder")
-        known = IndexFolder.open(place)
-        building, _ = _building(model, train, place, known.plans[0].metric, options)
-        relevance = building.made(known.plans[0].memory)
+    def open(
+        cls,
+        folder: str | Path,
+        model: Any,
+        train: Any,
+        metric: str | Metric | None = None,
+        **options: "Unpack[IndexOptions]",
+    ) -> "Index":
+        """The complete index in a `folder`, of this `model` and `train`; a stale one is refused.
+
+        metric: that of the index, unless one of your own parts is passed, or another similarity.
+        options: as for `build`, without `rows` and `shard`; `memory` is as planned without it.
+        """
+        known = IndexFolder.open(path(folder, "folder"))
+        building = _known(known, model, train, metric, options)
+        memory = known.plans[0].memory if building.memory is None else building.memory
+        relevance = known.named(building.made(memory))
         known.restore(relevance)
-        return cls(Workshop(place, known.plans, relevance))
+        return cls(Workshop(known.folder, known.plans, relevance), building.memory)
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {self})"
@@ -176,14 +187,22 @@ class Index:
 
     @classmethod
     @door
-    def extend(cls, folder: str | Path, model: Any, train: Any, **options: "Unpack[IndexOptions]") -> "Index":
+    def extend(
+        cls,
+        folder: str | Path,
+        model: Any,
+        train: Any,
+        metric: str | Metric | None = None,
+        **options: "Unpack[IndexOptions]",
+    ) -> "Index":
         """The index of a training set that has grown: its first instances are those of the index.
 
-        folder, model, train, options: as for `open`, with the new instances at the end of `train`.
+        folder, model, train, metric, options: as for `open`, with the new instances at the end of `train`, and
+            no less memory than was planned. Where instances have ids, `ids` of all are passed.
         """
-        place = path(folder, "folder")
-        known = IndexFolder.open(place)
-        building, _ = _building(model, train, place, known.plans[0].metric, options)
+        known = IndexFolder.open(path(folder, "folder"))
+        building = _known(known, model, train, metric, options)
+        refuse_less(building.memory, known.plans[0], known.folder)
         grown = building.made(known.plans[0].memory)
         subject, n = grown.workspace.subject, len(known.kept)
         if len(subject.train) <= n:
@@ -192,7 +211,7 @@ class Index:
                 "Pass the training set with the new ones at its end."
             )
         before = subject.before(subject.classifier, without(subject.train, range(n, len(subject.train))))
-        index = cls(Workshop(place, known.plans, Relevance(grown.metric, Workspace(before))))
+        index = cls(Workshop(known.folder, known.plans, Relevance(grown.metric, Workspace(before))))
         known.restore(index._workshop.relevance)
         index._grow(grown)
         return index
@@ -201,6 +220,12 @@ class Index:
         """Makes codes of the rows at the end of a training set that begins with those of the index."""
         known = IndexFolder.open(self.folder)
         _unweighed(relevance, "added")
+        refuse_less(self._memory, known.plans[0], self.folder)
+        if known.contents.ids is not None and relevance.workspace.train.ids is None:
+            raise InputError(
+                f"The instances of {self.folder} have ids, and the new rows have none. Pass those of all: "
+                f"Index.extend({str(self.folder)!r}, model, train, ids=...), the new rows at the end of train."
+            )
         checked_range(relevance.workspace.train.labels, relevance.workspace.classifier.classes, "new rows")
         place = added_plan(self.folder, len(known.plans))
         with threads(known.plans[0].threads):
@@ -225,7 +250,7 @@ class Index:
 
     @door
     def remove(self, places: Any) -> None:
-        """Takes training instances out, by their places; nothing is computed.
+        """Takes training instances out, by their places; a few of the others are computed.
 
         places: whole numbers, as explanations name them before any of these is removed. `Explainer.load` then
             wants the training set without these instances: the others are in their order, and those behind a
@@ -242,8 +267,9 @@ class Index:
         rest = without(subject.train, gone)
         removed = sorted({*known.contents.removed, *known.kept[gone].tolist()})
         ids = None if rest.ids is None else list(rest.ids)
-        replace(known.contents, removed=removed, ids=ids).write(self.folder)
         smaller = Relevance(relevance.metric, Workspace(subject.before(subject.classifier, rest)))
+        few = behaviour_of_few(smaller, range(len(rest)))
+        replace(known.contents, removed=removed, ids=ids, behaviour=few).write(self.folder)
         self._workshop = Workshop(self.folder, known.plans, smaller)
 
 
@@ -268,6 +294,19 @@ def _building(
     told = {name: value for name, value in options.items() if name not in ("memory", "rows", "shard")}
     given = Given(model, train, metric, told)
     return Building(path(folder, "folder"), given, options.get("memory"), rows), options.get("shard")
+
+
+def _known(
+    known: IndexFolder, model: Any, train: Any, metric: str | Metric | None, options: IndexOptions
+) -> Building:
+    """What is there, with what was passed; what no finished index has a use for is refused."""
+    for name in ("rows", "shard"):
+        if options.get(name) is not None:
+            raise InputError(
+                f"{name} is for Index.build: the shards of {known.folder} are there. Leave it out."
+            )
+    told = read_metric(known.plans[0].metric) if metric is None else metric
+    return _building(model, train, known.folder, told, options)[0]
 
 
 def _unweighed(relevance: Relevance, what: str) -> None:

@@ -15,10 +15,12 @@ from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
 from precedents.gradients.rows import Rows
 from precedents.index.codes import Coder
+from precedents.metrics.features.gradient import gradient
 from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.vectors import Vectors
 
+FROZEN = " frozen"
 ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
 
 
@@ -28,14 +30,15 @@ class Origin:
 
     compares: str  # features and preconditioner, as texts of metrics have them
     model: str  # the fingerprint of the classifier
-    weights: Mapping[str, str]  # a mark of each weight and buffer
+    weights: Mapping[str, str]  # a mark of each weight and buffer; frozen ones are in no gradient
     torch: str
 
     @classmethod
     def of(cls, relevance: Relevance) -> "Origin":
         """Of what there is now."""
-        model = relevance.workspace.classifier
-        return cls(compared(relevance.metric), model.fingerprint(), weights(model), str(torch.__version__))
+        model, metric = relevance.workspace.classifier, relevance.metric
+        marks = weights(model, metric.features is gradient)
+        return cls(compared(metric), model.fingerprint(), marks, str(torch.__version__))
 
     def differences(self, now: "Origin") -> Iterator[str]:
         """In words what is no longer what it was."""
@@ -46,9 +49,17 @@ class Origin:
             if then != here:
                 yield f"the {name} ({then} then, {here} now)"
         both = {**self.weights, **now.weights}
-        changed = [name for name in both if self.weights.get(name) != now.weights.get(name)]
+        pairs = {name: (self.weights.get(name, ""), now.weights.get(name, "")) for name in both}
+        changed = [
+            name for name, marks in pairs.items() if len({mark.removesuffix(FROZEN) for mark in marks}) > 1
+        ]
+        frozen = [
+            name for name, (then, here) in pairs.items() if then.endswith(FROZEN) != here.endswith(FROZEN)
+        ]
         if changed:
-            yield f"the weights ({changed[0]}{f' and {len(changed) - 1} more' if changed[1:] else ''})"
+            yield f"the weights ({_first(changed)})"
+        elif frozen:
+            yield f"which parameters are frozen ({_first(frozen)})"
         elif self.model != now.model:
             yield "the architecture of the model or its loss"
 
@@ -62,10 +73,17 @@ def compared(metric: Metric) -> str:
     return str(metric).partition(":")[2]
 
 
-def weights(model: Classifier) -> dict[str, str]:
-    """A mark of each weight and buffer, by name."""
-    state = model.module.state_dict().items()
-    return {name: fingerprint(value, 0).hex() for name, value in state if isinstance(value, Tensor)}
+def weights(model: Classifier, gradients: bool) -> dict[str, str]:
+    """A mark of each weight and buffer, by name; if it is for gradients, with a word where it is frozen."""
+    state, named = model.module.state_dict().items(), model.module.named_parameters(remove_duplicate=False)
+    frozen = {name for name, value in named if gradients and not value.requires_grad}
+    marks = {name: fingerprint(value, 0).hex() for name, value in state if isinstance(value, Tensor)}
+    return {name: mark + FROZEN if name in frozen else mark for name, mark in marks.items()}
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first of some, and how many there are besides."""
+    return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}"
 
 
 def row_marks(train: Examples, places: range) -> Tensor:
@@ -98,14 +116,11 @@ def sample_vector(vectors: Vectors) -> Rows:
     return next(vectors.rows(train.selected(train.largest[:1])))[1]
 
 
-def vector_told(relevance: Relevance) -> tuple[str, list[float]]:
-    """A mark of one instance, and a few numbers of its vector, its length among them."""
-    train = relevance.workspace.train
-    one = train.selected(train.largest[:1])
-    row = next(relevance.vectors.rows(one))[1]
+def vector_told(relevance: Relevance, place: int) -> list[float]:
+    """A few numbers of the vector of one instance, its length among them."""
+    row = next(relevance.vectors.rows(relevance.workspace.train.selected([place])))[1]
     short = Coder.sketch_of(row.width).of(row).double() * row.scale[:, None]
-    mark = f"{one.marks()[0].hex()} {int(one.labels[0])}"
-    return mark, [*sketched(short)[0].tolist(), float(row.squares().sqrt().nan_to_num()), float(row.width)]
+    return [*sketched(short)[0].tolist(), float(row.squares().sqrt().nan_to_num()), float(row.width)]
 
 
 def told_alike(then: Sequence[float], now: Sequence[float], within: float) -> bool:

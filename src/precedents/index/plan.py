@@ -28,14 +28,14 @@ from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.relevance import Relevance
 from precedents.runtime.advice import typed
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored
 from precedents.runtime.progress import tracked
 from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads, text_of
 
 Write = Callable[[Path, str | bytes], None]  # how a file is written
 
-FORMAT = 1
+FORMAT = 2
 CODE = (KEPT, LEFT, EXACT, BUCKETS)
 PLAN = "plan.json"
 ROWS = 4096  # of a shard
@@ -90,7 +90,7 @@ class IndexPlan:
             sample=Recall(relevance).sample,
             labels=_labels(relevance, len(every)),
             code=CODE,
-            behaviour=_behaviour(relevance, _spread(every, TRIED)),
+            behaviour=behaviour_of_few(relevance, every),
         )
 
     def added(self, relevance: Relevance, removed: int) -> "IndexPlan":
@@ -98,7 +98,7 @@ class IndexPlan:
         train, first = relevance.workspace.train, self.places.stop
         places = range(first, len(train) + removed)
         shards = _shards(train, places, len(self.shards[0].places), removed)
-        found = _behaviour(relevance, [place - removed for place in _spread(places, TRIED)])
+        found = behaviour_of_few(relevance, range(first - removed, len(train)))
         labels = _labels(relevance, len(train))
         return replace(self, shards=shards, before=self.hash, shift=removed, behaviour=found, labels=labels)
 
@@ -144,7 +144,7 @@ class IndexPlan:
             raise FormatError(f"{path} is damaged: {error}. {again(path.parent)}") from None
         raise FormatError(f"{path} is damaged: it has no checksum. {again(path.parent)}")
 
-    def write(self, path: Path, by: Write = write) -> None:
+    def write(self, path: Path, by: Write = stored) -> None:
         """Whole or not at all."""
         by(path, self.text)
 
@@ -153,37 +153,37 @@ class IndexPlan:
         found = list(self.origin.differences(Origin.of(relevance)))
         if tuple(self.code) != CODE:
             found.append(f"the size of the codes ({tuple(self.code)} then, {CODE} now)")
-        found = found or list(self._otherwise(relevance))
+        found = found or list(otherwise(self.behaviour, relevance))
         if not found and self.labels != _labels(relevance, self.places.stop - self.shift):
             found = ["the labels of the training set"]
         refuse(found, folder)
 
-    def _otherwise(self, relevance: Relevance) -> Iterator[str]:
-        """Which of a few rows are others, or what the model makes otherwise of them."""
-        places, n = self.behaviour["places"], len(relevance.workspace.train)
-        if places[-1] >= n:
-            yield f"the number of training instances (more than {places[-1]} then, {n} now)"
-            return
-        now, within = _behaviour(relevance, places), tolerance(relevance.workspace.classifier)
-        pairs = zip(places, self.behaviour["rows"], now["rows"], strict=True)
-        other = [place for place, then, here in pairs if then != here]
-        if other:
-            yield f"rows or labels of the training set (at {other[0]}){or_made_by(relevance)}"
-            return
-        then, here = (
-            {name: torch.tensor(each[name], dtype=torch.double) for name in COLUMNS}
-            for each in (self.behaviour, now)
-        )
-        told = [each.partition(" (")[0] for each in differences(then, here, within)]
-        yield from told or self.another_vector(relevance)
 
-    def another_vector(self, relevance: Relevance) -> list[str]:
-        """In words that the features are others, if they are."""
-        row, numbers = vector_told(relevance)
-        within = tolerance(relevance.workspace.classifier)
-        if row != self.behaviour["vector of"] or told_alike(self.behaviour["vector"], numbers, within):
-            return []
-        return ["the features of the first instance, so pass the same hidden and vectorise"]
+def otherwise(then: Mapping[str, Any], relevance: Relevance) -> Iterator[str]:
+    """Which of the few rows that `behaviour_of_few` told of are others, or what is made otherwise of them."""
+    places, n = then["places"], len(relevance.workspace.train)
+    if places[-1] >= n:
+        yield f"the number of training instances (more than {places[-1]} then, {n} now)"
+        return
+    now, within = _behaviour(relevance, places), tolerance(relevance.workspace.classifier)
+    other = [place for place, row, here in zip(places, then["rows"], now["rows"], strict=True) if row != here]
+    if other:
+        yield f"rows or labels of the training set (at {other[0]}){or_made_by(relevance)}"
+        return
+    before, here = (
+        {name: torch.tensor(each[name], dtype=torch.double) for name in COLUMNS} for each in (then, now)
+    )
+    told = [each.partition(" (")[0] for each in differences(before, here, within)]
+    yield from told
+    if not told and not told_alike(then["vector"], vector_told(relevance, then["vector at"]), within):
+        yield "the features of the first instance, so pass the same hidden and vectorise"
+
+
+def behaviour_of_few(relevance: Relevance, places: range) -> dict[str, Any]:
+    """What the model and its loss make of evenly spaced instances and the largest, and the vector of that."""
+    largest = relevance.workspace.train.largest[0]
+    found = _behaviour(relevance, sorted({*_spread(places, TRIED), largest}))
+    return {**found, "vector at": largest, "vector": vector_told(relevance, largest)}
 
 
 def _batch(relevance: Relevance) -> int:
@@ -199,8 +199,7 @@ def _behaviour(relevance: Relevance, places: Sequence[int]) -> dict[str, Any]:
     found = behaviour(relevance.workspace.classifier, few, seen=False)
     numbers = {name: found[name].tolist() for name in COLUMNS}
     own = [f"{mark.hex()} {label}" for mark, label in zip(few.marks(), few.labels.tolist(), strict=True)]
-    row, vector = vector_told(relevance)
-    return {"places": list(places), "rows": own, **numbers, "vector of": row, "vector": vector}
+    return {"places": list(places), "rows": own, **numbers}
 
 
 def _spread(places: range, most: int) -> list[int]:

@@ -79,6 +79,9 @@ class Recall:
         if self.there or not self.suits:
             yield from blocks
             return
+        yield from self._noting(blocks)
+
+    def _noting(self, blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
         n, coder, codes = len(self.vectors), self.coder(), None
         for places, rows in blocks:
             yield places, rows
@@ -99,14 +102,14 @@ class Recall:
     def coder(self) -> Coder | None:
         """With the basis of a sample of the rows; None if they are too dear to code as they pass by."""
         sketch, relevance = Coder.sketch_of(self.vectors.width), self.relevance
-        blocks = some(
-            relevance, sampled(relevance.workspace.train, len(self.vectors), self.sample), self.vectors.at_once
-        )
+        count = max(LEAST, self.sample)  # which is asked once: free memory comes and goes
+        places = sampled(relevance.workspace.train, len(self.vectors), count)
+        blocks = some(relevance, places, self.vectors.at_once)
         first = next(blocks)
         if sketch.is_dear(first):
             return None
         relevance.workspace.holding(self.slot, self.bytes)
-        return coder_of(sketch, chain([first], blocks), self.sample)
+        return coder_of(sketch, chain([first], blocks), count)
 
     @property
     def there(self) -> bool:
@@ -136,7 +139,7 @@ class Recall:
             rows = (
                 (places, coordinates(self.relevance, rows)) for places, rows in vectors.rows(workspace.train)
             )
-            deque(self.noted(rows), maxlen=0)
+            deque(self._noting(rows), maxlen=0)
         return workspace.cache.get(self.slot) or []
 
     @property
@@ -201,16 +204,17 @@ def some(relevance: Relevance, places: Tensor, size: int) -> Iterator[Rows]:
 
 def sampled(train: Examples, n: int, count: int) -> Tensor:
     """The places of a sample of the first n that has every class in its share, in order."""
-    return train.labels[:n].argsort(stable=True)[torch.linspace(0, n - 1, count).long()].sort().values
+    spread = torch.linspace(0, n - 1, count, dtype=torch.double).long()
+    return train.labels[:n].argsort(stable=True)[spread].sort().values
 
 
 def coder_of(sketch: CountSketch, blocks: Iterable[Rows], count: int) -> Coder:
     """With the basis of a sample of so many rows."""
-    sample, start = torch.empty(count, sketch.length), 0
+    sample, start = torch.empty(count, sketch.length, dtype=torch.float32), 0
     for rows in blocks:
         sample[start : start + len(rows)] = unit(sketch, rows)
         start += len(rows)
-    return Coder.of(sketch, sample)
+    return Coder.of(sketch, sample[:start])
 
 
 def _marks(train: Examples, places: list[int]) -> list[bytes]:
@@ -240,7 +244,7 @@ class Answer:
     completed: Sequence[Completed]
     scores: Tensor  # [m, u], of what was computed again
     top: TopK
-    in_vain: bool  # whether a pass over all rows is not much dearer, and surer
+    in_vain: bool  # whether a pass over all rows is not much dearer, and surer; or some score is no number
 
     @classmethod
     def of(cls, relevance: Relevance, coder: Coder, codes: Codes, cases: Examples, k: int) -> "Answer":
@@ -263,7 +267,8 @@ class Answer:
         scores = torch.stack([score(i, pool.cross[i], pool.places) for i in range(m)])
         order = descending(scores)[:, :k]
         top = TopK(pool.places[order], scores.gather(1, order))
-        return cls(known, pool, completed, scores, top, search.is_in_vain(completed))
+        in_vain = search.is_in_vain(completed) or bool(top.scores.isnan().any())
+        return cls(known, pool, completed, scores, top, in_vain)
 
     def below(self) -> Tensor:
         """How many rows have lower scores than each of the best [m, k], at least; NaN is below every number."""

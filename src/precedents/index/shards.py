@@ -1,8 +1,9 @@
 """Shards: the codes of some thousand rows in a file, with what tells that the rows are still the same.
 
 A shard is a pure function of the plan, the model and the rows. It is there when its file is whole and carries
-the hash of the plan; who is killed meanwhile has left nothing. So many processes make shards of one folder side
-by side, and need no locks: who makes one twice makes the same bytes.
+the hash of the plan and the mark of the basis that it was coded with; who is killed meanwhile has left nothing.
+So many processes make shards of one folder side by side, and need no locks: who makes one twice makes the same
+bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,18 +17,19 @@ from torch import Tensor
 from precedents.classifier.behaviour import behaviour
 from precedents.errors import FormatError
 from precedents.gradients.rows import Rows
-from precedents.index.basis import BASIS, CodeBasis, basis_of
+from precedents.index.basis import BASIS, CodeBasis, basis_mark, basis_of
 from precedents.index.codes import Codes
 from precedents.index.origin import or_made_by, row_marks
 from precedents.index.plan import PLAN, IndexPlan, Write, again, mark_of, refuse, threads
 from precedents.index.suited import coordinates
 from precedents.metrics.relevance import Relevance
-from precedents.runtime.atomic import write
+from precedents.runtime.atomic import stored, writable
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.progress import tracked
 from precedents.runtime.tensor_files import sealed_tensors, unsealed_tensors
 
 FOLDER = "shards"
+MARKED = "basis"  # by the mark of the basis that it was coded with
 KNOWN = 1024  # instances in all whose logits are kept, by which a model is known; of fewer, all
 CODES = [each.name for each in fields(Codes)]
 
@@ -43,7 +45,7 @@ class Workshop:
     folder: Path
     plans: Sequence[IndexPlan]  # the first one, and those that add to it
     relevance: Relevance
-    by: Write = field(default=write, repr=False)  # how files are written
+    by: Write = field(default=stored, repr=False)  # how files are written
 
     @cached_property
     def basis(self) -> CodeBasis:
@@ -88,15 +90,20 @@ class Workshop:
         plan, place = planned_shard(self.plans, number)
         places = read_at(plan, place)
         with threads(plan.threads):
-            self.put(number, self._codes(places, plan.batch))
+            self.put(number, self._codes(places, plan.batch), self.basis.mark)
 
-    def put(self, number: int, codes: Codes) -> None:
-        """Writes the file of a shard, with the codes of its rows."""
+    def put(self, number: int, codes: Codes, basis: Tensor | None) -> None:
+        """Writes the file of a shard, with the codes of its rows and the mark of their basis."""
+        assert basis is not None  # it was read
         plan, place = planned_shard(self.plans, number)
         content = {name: getattr(codes, name) for name in CODES}
-        content |= rows_known(self.relevance, read_at(plan, place), plan.places.stop) | {"plan": plan.seal}
+        content |= rows_known(self.relevance, read_at(plan, place), plan.places.stop) | {
+            "plan": plan.seal,
+            MARKED: basis,
+        }
         path = shard_path(self.folder, number)
-        path.parent.mkdir(exist_ok=True)
+        with writable(path.parent):
+            path.parent.mkdir(exist_ok=True)
         self.by(path, sealed_tensors(content))
 
     def _codes(self, places: range, size: int) -> Codes:
@@ -148,18 +155,20 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 def read_shard(folder: Path, plans: Sequence[IndexPlan], number: int) -> dict[str, Tensor]:
-    """What is in a shard; a file that is damaged, or of another plan, is refused."""
+    """What is in a shard; a file that is damaged, or of another plan or basis, is refused."""
     path, (plan, place) = shard_path(folder, number), planned_shard(plans, number)
     found = unsealed_tensors(path, again(folder))
     if "plan" not in found or not torch.equal(found.pop("plan"), plan.seal):
         raise FormatError(f"{path} is of another plan. {again(folder)}")
+    if MARKED not in found or not torch.equal(found.pop(MARKED), basis_mark(folder)):
+        raise FormatError(f"{path} is of another basis than {BASIS}. {again(folder)}")
     if len(found.get("labels", ())) != len(plan.shards[place].places) or not found.keys() >= set(CODES):
         raise FormatError(f"{path} does not have the rows that are planned. {again(folder)}")
     return found
 
 
 def is_whole(folder: Path, plans: Sequence[IndexPlan], number: int) -> bool:
-    """Whether the file of a shard is there, whole, and of its plan."""
+    """Whether the file of a shard is there, whole, and of its plan and of the basis that is there."""
     if not shard_path(folder, number).is_file():
         return False
     try:
@@ -187,14 +196,14 @@ def added_plan(folder: Path, number: int) -> Path:
 WORKSHOPS: dict[str, Workshop] = {}  # the last one that this process has opened
 
 
-def shard(folder: Path, made: Maker, number: int) -> int:
+def shard(folder: Path, made: Maker, run: str, number: int) -> int:
     """Makes one shard of the plan in the folder, in any process; gives its number.
 
     A pure function of the folder and the number: what a process needs of the model and the training set is made
-    once in it, by `made`, and kept for the next number.
+    once in it, by `made`, and kept for the next number of the same run, which has a name of its own.
     """
     plans = read_plans(folder)
-    key = f"{folder.absolute()} {plans[-1].hash}"
+    key = f"{folder.absolute()} {plans[-1].hash} {run}"
     if key not in WORKSHOPS:
         WORKSHOPS.clear()
         WORKSHOPS[key] = opened(folder, plans, made)

@@ -172,10 +172,9 @@ class Relevance:
         """
         train = self.workspace.subject.train
         train.unchanged()
-        m, n = len(cases), len(train)
+        n = len(train)
         k = checked_k(k, n)
-        held = m * k * FOUND + m * (1 + k) * shown[0] + (m + min(n, m * k)) * shown[1]
-        self.required(held, f"What {k} precedents of {m} cases are")
+        self.refuse_many(len(cases), k, shown)
         inverse = self.inverse
         every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases, k):
@@ -190,6 +189,12 @@ class Relevance:
             return Ranked(top, torch.cat(below), None, None, n)
         lengths = torch.cat([*map(attrgetter("train_sq"), passed)]).clamp(min=0).sqrt()
         return Ranked(top, torch.cat(below), lengths, torch.cat(asked).clamp(min=0).sqrt(), n)
+
+    def refuse_many(self, m: int, k: int, shown: tuple[int, int]) -> None:
+        """Refuses m cases with k precedents each, if there is no room; `shown` is as for `ranked`."""
+        different = m + min(len(self.workspace.subject.train), m * k)
+        held = m * k * FOUND + m * (1 + k) * shown[0] + different * shown[1]
+        self.required(held, f"What {k} precedents of {m} cases are")
 
     def _blocks(self, kernels: Iterable[Kernel], passed: list[Kernel]) -> Iterator[Tensor]:
         """Relevance block by block; the squared lengths are noted on the way."""

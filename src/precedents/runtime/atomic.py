@@ -21,6 +21,7 @@ from precedents.runtime.locks import locked, released, taken
 
 EXCHANGE, HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
 NUMBERS = count()
+ROOM = "Make room there, and the same call goes on; or name another folder."
 
 Own = Callable[[Path], bool]  # whether a file, by its path within the folder, is of our making
 
@@ -37,6 +38,12 @@ def create(path: Path, content: str | bytes) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def stored(path: Path, content: str | bytes) -> None:
+    """Writes a file of many; one that cannot be written is refused, and the others are kept."""
+    with writable(path, ROOM):
+        write(path, content)
 
 
 def _first(fresh: Path, path: Path) -> None:
@@ -82,7 +89,7 @@ def whole(folder: Path, own: Own = lambda path: True) -> Iterator[Path]:  # noqa
     """
     folder = folder.resolve() if folder.is_symlink() else folder
     fresh = _beside(folder, "new")
-    with _writable(folder):
+    with writable(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder.parent):
             sweep(folder)
@@ -94,7 +101,7 @@ def whole(folder: Path, own: Own = lambda path: True) -> Iterator[Path]:  # noqa
         for path in fresh.rglob("*"):
             settled(path)
         settled(fresh)
-        with _writable(folder), locked(folder.parent):
+        with writable(folder), locked(folder.parent):
             _replace(folder, fresh, own)
     finally:
         released(file)
@@ -103,16 +110,17 @@ def whole(folder: Path, own: Own = lambda path: True) -> Iterator[Path]:  # noqa
 
 def written_to(path: Path, content: str | bytes) -> None:
     """Writes a file of a folder that is being filled."""
-    with _writable(path):
+    with writable(path):
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def _writable(path: Path) -> Iterator[None]:
+def writable(path: Path, instead: str = "Name a folder that can be.") -> Iterator[None]:
+    """Refuses what cannot be written, with what to do instead."""
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}. Name a folder that can be.") from error
+        raise StoreError(f"{path} cannot be written: {error}. {instead}") from error
 
 
 def _replace(folder: Path, fresh: Path, own: Own) -> None:

@@ -20,7 +20,7 @@ STYLES = (
     ":root{color-scheme:light dark}"
     "body{margin:0;background:#fff;color:#24292e;font:15px/1.45 system-ui,sans-serif}"
     "main{max-width:72rem;margin:0 auto;padding:1rem}h1{font-size:1.3rem;overflow-wrap:anywhere}"
-    "figure,p,pre{overflow-wrap:anywhere}figcaption{font-size:.85em}"
+    "p,pre{overflow-wrap:anywhere}figcaption{font-size:.85em}"
     "@media(prefers-color-scheme:dark){body{background:#14171a;color:#e6e8ea}}"
     "@media print{body{background:#fff;color:#000}figure{break-inside:avoid}}"
 )
@@ -96,7 +96,7 @@ def _cell(cell: Cell, strip: Strip) -> str:
             f"<img alt='{escape(visible(cell.title))}' width='96' "
             f"style='image-rendering:pixelated;height:auto' src='{as_png(cell.shown)}'>"
         )
-    style = f"border:2px solid {colour};padding:6px;margin:0;min-width:0"
+    style = f"border:2px solid {colour};padding:6px;margin:0;min-width:0;overflow-wrap:anywhere"
     caption = f"{escape(visible(cell.title))}{mark}"
     return (
         f"<figure style='{style}'>{body}"

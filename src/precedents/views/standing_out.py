@@ -1,7 +1,9 @@
 """What some instances share that others do not: the pixels, columns or words in which two lists of them differ.
 
 Numbers (of pixels and columns) are compared by the difference of their means, in standard deviations of both
-lists together; words by the difference of the shares of texts that have them.
+lists together; words by the difference of the shares of texts that have them. What random lists of the same
+lengths might show as well does not stand out: the shorter the lists are and the more pixels, columns or words
+are tried, the larger a difference must be.
 """
 
 from collections import Counter
@@ -15,6 +17,9 @@ import numpy as np
 from precedents.views.comparison import WORD, measure
 from precedents.views.instance import Shown, is_date, on_day, written
 
+FEWEST = 3  # instances of a list, of fewer of which nothing can be told
+CHANCE = 0.05  # how often something may stand out of random lists, at most
+WINDOW = 3  # pixels of a side that are taken together
 MOST = 3  # columns or words that are named
 ENOUGH = 0.5  # standard deviations, or the difference of two shares, from which on something stands out
 SMALLEST = 1e-9  # a deviation that is none
@@ -51,7 +56,7 @@ class StandingOut:
     kind: str  # picture, row or text
     traits: Sequence[Trait] = ()  # of rows and texts
     picture: Array | None = (
-        None  # [h, w], of pictures: how much larger the first list's values are, in deviations
+        None  # [h, w], of pictures: how much larger the first list's values are, in deviations; 0 by chance
     )
 
     def sentences(self, one: str, other: str) -> list[str]:
@@ -74,7 +79,7 @@ class StandingOut:
         assert self.picture is not None
         row, column = np.unravel_index(int(np.abs(self.picture).argmax()), self.picture.shape)
         apart = float(self.picture[row, column])
-        if abs(apart) < ENOUGH:
+        if not apart:
             return "No region of the pictures separates them."
         high, low = (one, other) if apart > 0 else (other, one)
         return (
@@ -97,9 +102,12 @@ class StandingOut:
 def standing_out(one: Sequence[Shown], other: Sequence[Shown], case: Shown | None = None) -> StandingOut:
     """In what two lists of instances differ, and where a case is between them.
 
-    >>> found = standing_out([{"age": 30.0}, {"age": 34.0}], [{"age": 60.0}, {"age": 64.0}], {"age": 40.0})
+    >>> young, old = [{"age": 30.0 + i} for i in range(5)], [{"age": 60.0 + i} for i in range(5)]
+    >>> found = standing_out(young, old, {"age": 40.0})
     >>> [(trait.name, trait.one, trait.other, trait.nearer) for trait in found.traits]
     [('age', 32.0, 62.0, 'one')]
+    >>> standing_out(young[:2], old[:2]).traits  # of so few, chance says as much
+    []
     """
     every = [*one, *other]
     if every and all(isinstance(each, str) for each in every):
@@ -113,20 +121,43 @@ def standing_out(one: Sequence[Shown], other: Sequence[Shown], case: Shown | Non
     return StandingOut("picture", picture=_difference(*pictures))
 
 
+def _by_chance(spread: Any, sizes: tuple[int, int], tried: float) -> Any:
+    """How far apart the means of random lists of these sizes may be, by the deviation of both as one list.
+
+    Of n values, the share of the variance that lies between two random lists is above s with a probability of
+    at most (1 - s)^((n - 2) / 2); of all that are tried, no more than `CHANCE` may be.
+    """
+    if min(sizes) < FEWEST:
+        return spread + np.inf
+    n = sum(sizes)
+    share = 1 - (CHANCE / max(1.0, tried)) ** (2 / (n - 2))
+    return spread * np.sqrt(share * n * (1 / sizes[0] + 1 / sizes[1]))
+
+
 def _difference(one: Sequence[Array], other: Sequence[Array]) -> Array:
-    """Of the means of two lists of pictures, in standard deviations of both."""
-    left, right = (np.stack([_grey(each) for each in side]) for side in (one, other))
+    """Of the means of two lists of pictures, in standard deviations of both; zero where chance does as much."""
+    left, right = (np.stack([_smooth(_grey(each)) for each in side]) for side in (one, other))
     apart = left.mean(axis=0) - right.mean(axis=0)
+    limit = _by_chance(np.concatenate([left, right]).std(axis=0), (len(left), len(right)), apart.size / WINDOW)
+    size = apart / _deviation(one, other)
+    return np.where((np.abs(apart) > limit) & (np.abs(size) >= ENOUGH), size, 0.0)
+
+
+def _deviation(one: Sequence[Array], other: Sequence[Array]) -> float:
+    """Of the pixels within two lists of pictures."""
+    left, right = (np.stack([_grey(each) for each in side]) for side in (one, other))
     spread = np.sqrt((left.var(axis=0) + right.var(axis=0)) / 2)
     whole = float(np.concatenate([left, right]).std())  # of few pictures, which hardly vary among themselves
-    return _smooth(apart) / max(float(spread.mean()), whole * FLOOR, SMALLEST)
+    return max(float(spread.mean()), whole * FLOOR, SMALLEST)
 
 
 def _smooth(picture: Array) -> Array:
     """Each pixel with its neighbours, so that a region counts more than a pixel."""
-    wide = np.pad(picture, 1, mode="edge")
+    wide = np.pad(picture, WINDOW // 2, mode="edge")
     h, w = picture.shape
-    found: Array = np.mean([wide[i : i + h, j : j + w] for i in range(3) for j in range(3)], axis=0)
+    found: Array = np.mean(
+        [wide[i : i + h, j : j + w] for i in range(WINDOW) for j in range(WINDOW)], axis=0, dtype=float
+    )
     return found
 
 
@@ -138,43 +169,57 @@ def _grey(picture: Array) -> Array:
 def _columns(one: Sequence[Any], other: Sequence[Any], case: Any) -> list[Trait]:
     """Columns of numbers by their means, in deviations; others by the shares of a value."""
     names = [name for name in one[0] if all(name in row for row in (*one, *other))]
-    found = []
+    sizes, found = (len(one), len(other)), []
     for name in names:
         left, right = ([measure(row[name]) for row in side] for side in (one, other))
         own = measure(case[name]) if isinstance(case, Mapping) and name in case else None
         if None in left or None in right:
-            found += _values(name, [[row[name] for row in side] for side in (one, other)])
+            found += _values(name, [[row[name] for row in side] for side in (one, other)], len(names))
             continue
         a, b = np.array(left, dtype=float), np.array(right, dtype=float)
-        spread = float(np.sqrt((a.var() + b.var()) / 2))
         apart = float(a.mean() - b.mean())
-        size = (
-            apart / spread if spread > SMALLEST else (0.0 if abs(apart) <= SMALLEST else np.sign(apart) * 99.0)
-        )
+        if abs(apart) <= max(_by_chance(float(np.concatenate([a, b]).std()), sizes, len(names)), SMALLEST):
+            continue
+        spread = float(np.sqrt((a.var() + b.var()) / 2))
+        size = apart / spread if spread > SMALLEST else np.sign(apart) * LARGEST
         dates = all(is_date(row[name]) for row in one)
         found.append(Trait(str(name), float(a.mean()), float(b.mean()), float(size), own, dates))
     return _largest(found)
 
 
-def _values(name: Any, sides: Sequence[Sequence[Any]]) -> list[Trait]:
+def _values(name: Any, sides: Sequence[Sequence[Any]], tried: int) -> list[Trait]:
+    """The value of a column that one list has much more often than the other, if there is one."""
     counts = [Counter(written(value) for value in side) for side in sides]
+    sizes = len(sides[0]), len(sides[1])
     shares = {
-        value: [count[value] / len(side) for count, side in zip(counts, sides, strict=True)]
+        value: [count[value] / size for count, size in zip(counts, sizes, strict=True)]
         for value in set(counts[0]) | set(counts[1])
     }
     value = max(sorted(shares), key=lambda each: abs(shares[each][0] - shares[each][1]))
     one, other = shares[value]
+    if abs(one - other) <= _by_chance(_varying(sum(count[value] for count in counts), sizes), sizes, tried):
+        return []
     return [Trait(f"{name} = {value}", one, other, 2 * (one - other))]
 
 
 def _words(one: Sequence[Any], other: Sequence[Any], case: Any) -> list[Trait]:
+    """The words that one list has much more often than the other; few are frequent enough for that."""
     counts = [Counter(word for text in side for word in _set(text)) for side in (one, other)]
+    sizes, together = (len(one), len(other)), counts[0] + counts[1]
+    tried = sorted(word for word, count in together.items() if count >= ENOUGH * min(sizes))
     own = _set(case) if isinstance(case, str) else None
     found = []
-    for word in sorted(set(counts[0]) | set(counts[1])):
+    for word in tried:
         left, right = counts[0][word] / len(one), counts[1][word] / len(other)
-        found.append(Trait(word, left, right, left - right, None if own is None else float(word in own)))
+        if abs(left - right) > _by_chance(_varying(together[word], sizes), sizes, len(tried)):
+            found.append(Trait(word, left, right, left - right, None if own is None else float(word in own)))
     return _largest(found)
+
+
+def _varying(count: int, sizes: tuple[int, int]) -> float:
+    """The standard deviation of whether an instance has what so many of both lists have."""
+    share = count / sum(sizes)
+    return float(np.sqrt(share * (1 - share)))
 
 
 def _set(text: str) -> set[str]:

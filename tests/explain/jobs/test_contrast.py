@@ -42,10 +42,12 @@ def test_classes_go_by_their_names(digits) -> None:
 
 
 def test_it_says_in_which_columns_the_sides_differ() -> None:
-    x = torch.tensor([[1.0, 0.0], [1.1, 0.3], [5.0, 0.1], [5.2, 0.2]])
+    x = torch.tensor(
+        [[1.0, 0.0], [1.1, 0.3], [1.3, 0.1], [1.2, 0.2], [5.0, 0.1], [5.2, 0.2], [5.1, 0.0], [5.4, 0.3]]
+    )
     model = torch.nn.Linear(2, 2)
     explainer = pr.Explainer(
-        model, (x, torch.tensor([0, 0, 1, 1])), "cos_x", render=pr.tables(["age", "height"])
+        model, (x, torch.tensor([0] * 4 + [1] * 4)), "cos_x", render=pr.tables(["age", "height"])
     )
     found = explainer.contrast(torch.tensor([2.0, 0.1]), 0, 1)
     assert next(trait.name for trait in found.separating.traits) == "age"
@@ -110,7 +112,11 @@ def test_a_class_without_instances_is_named() -> None:
         explainer.contrast(x[0], "cat", "cow")
 
 
-def test_one_picture_of_each_class_has_a_deviation_of_a_plain_size(digits) -> None:
-    found = digits.explainer().contrast(digits.test[0][0], 0, 1, k=1)
-    sizes = re.findall(r"\(([\d.]+) standard deviations", str(found))
-    assert all(float(size) < 1000 for size in sizes)
+def test_pictures_that_do_not_vary_have_a_deviation_of_a_plain_size(digits) -> None:
+    x, y = digits.train
+    few = torch.cat([x[y == 0][:1].repeat(3, 1, 1, 1), x[y == 1][:1].repeat(3, 1, 1, 1)])  # do not vary
+    found = pr.Explainer(digits.model, (few, torch.tensor([0] * 3 + [1] * 3))).contrast(digits.test[0][0], 0, 1)
+    (size,) = re.findall(r"\(([\d.]+) standard deviations", str(found))
+    assert float(size) < 1000
+    alone = digits.explainer().contrast(digits.test[0][0], 0, 1, k=1)
+    assert alone.notes == ["No region of the pictures separates them."]  # nothing is told of one of each

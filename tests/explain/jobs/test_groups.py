@@ -1,9 +1,14 @@
 from collections import Counter
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 
 import precedents as pr
+from precedents.explain.jobs.groups import beside
 
 
 def test_errors_are_grouped_and_their_precedents_counted(digits) -> None:
@@ -94,3 +99,79 @@ def test_what_the_precedents_share_stands_out() -> None:
     place = divmod(int(picture.argmax()), 12)
     assert min(place) >= 9
     assert set(found["patched"].precedents) <= set(range(8))
+
+
+SHELF = "Home & Garden > Kitchen & Dining > Cookware & Bakeware > Cookware > "  # more letters than are printed
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[f"{SHELF}pan {i}" for i in range(10)], [f"{i} of{' the' * 40} end" for i in range(10)], ["same"] * 10],
+)
+@pytest.mark.parametrize("by", ["prediction", "truth", "error"])
+def test_names_of_classes_do_not_change_the_groups(by, names, digits) -> None:
+    plain = digits.explainer().groups(digits.test, by)
+    named = digits.explainer(classes=names).groups(digits.test, by)
+    assert sorted(group.cases for group in plain.groups) == sorted(group.cases for group in named.groups)
+    assert len({group.name for group in named.groups}) == len(plain)
+    assert len({row[0] for row in named.printed()}) == len(plain)  # a person tells them apart, too
+    assert max(len(row[0]) for row in named.printed()) <= 2 * 60 + len(" taken for ")
+    for group in named.groups:
+        assert named[group.name] is group
+
+
+@pytest.mark.parametrize("metric", ["cos_x", "l2_x"])
+def test_the_difference_of_two_classes_is_not_what_precedents_share(metric) -> None:
+    data = load_iris(as_frame=True)
+    x, y = data.data, data.target_names[data.target]
+    found = pr.Explainer(LogisticRegression(max_iter=1000).fit(x, y), (x, y), metric).groups(x, k=5)
+    assert len(found["versicolor"].classes) == 2  # nearly all of the one, some of the other
+    assert not [note for note in found.notes if note.startswith("versicolor")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_precedents_are_compared_with_the_same_shares_of_classes(seed) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, 4, (900,), generator=draw).clamp(max=3)
+    precedents = torch.randperm(900, generator=draw)[:300]
+    precedents = precedents[(labels[precedents] > 0) | (torch.arange(300) % 3 == 0)].tolist()
+    one, other = beside(precedents, labels)
+    assert set(one) <= set(precedents)
+    assert not set(other) & set(precedents)
+    shares = [torch.bincount(labels[side], minlength=4) / len(side) for side in (one, other)]
+    assert (shares[0] - shares[1]).abs().max() < 0.02
+    assert max(len(one), len(other)) <= 204
+
+
+def test_a_class_without_others_is_left_out_of_both_sides() -> None:
+    labels = torch.tensor([0] * 10 + [1] * 50 + [2] * 50)
+    one, other = beside([*range(10), *range(10, 30)], labels)  # all of class 0, some of class 1
+    assert set(labels[one].tolist()) == set(labels[other].tolist()) == {1}
+    assert beside([*range(10), *range(10, 15)], labels) == ([], [])  # most have no others
+
+
+MISSING = {
+    "pandas, texts": lambda: pd.Series(["a"] * 10 + [None] * 10),
+    "pandas, string": lambda: pd.Series(["a"] * 10 + [None] * 10, dtype="string"),
+    "pandas, numbers": lambda: pd.Series([1.0] * 10 + [None] * 10),
+    "pandas, whole numbers": lambda: pd.Series([1] * 10 + [None] * 10, dtype="Int64"),
+    "pandas, dates": lambda: pd.Series([pd.Timestamp("2026-01-01")] * 10 + [None] * 10),
+    "numpy": lambda: np.array([1.0] * 10 + [np.nan] * 10),
+    "masked": lambda: np.ma.array([1] * 20, mask=[False] * 10 + [True] * 10),
+    "list": lambda: ["a"] * 10 + [float("nan"), np.float32("nan"), pd.NA, pd.NaT, None] * 2,
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_what_is_missing_is_in_no_group(kind, digits) -> None:
+    (group,) = digits.explainer().groups(digits.test[0][:20], MISSING[kind]()).groups
+    assert list(group.cases) == list(range(10))
+
+
+def test_only_groups_that_are_listed_have_sentences(digits) -> None:
+    found = digits.explainer().groups(digits.test[0], [str(i % 30) for i in range(150)])
+    names = {group.name for group in found.groups[20:]}
+    for text in (str(found), found.to_html(), found._repr_html_()):
+        assert not [name for name in names if f"\n{name}: " in text or f">{name}: " in text]
+    said = {note.split(": ")[0] for note in found.to_dict()["notes"]}
+    assert said == {group.name for group in found.groups}

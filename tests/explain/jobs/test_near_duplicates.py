@@ -170,3 +170,88 @@ def test_what_has_changed_since_is_not_searched(which, what) -> None:
         pr.StaleError, match=f"{what.capitalize()} 2 of the {which}(ing)? set has changed since"
     ):
         explainer.near_duplicates(test)
+
+
+def test_a_page_says_what_its_pairs_mean() -> None:
+    x = torch.tensor([[0.0, 0.0], [9.0, 9.0], [0.01, 0.0], [5.0, 1.0], [5.0, 1.0]])
+
+    def legend(labels: list[int], test=None, rows=x) -> str:
+        return pr.Explainer(torch.nn.Linear(2, 2), (rows, torch.tensor(labels))).near_duplicates(test).legend
+
+    assert legend([0, 0, 0, 1, 1]) == ""
+    assert "may both be right" in legend([0, 0, 1, 1, 1])  # nearly the same
+    assert "may both be right" not in legend([0, 0, 0, 0, 1])
+    assert "One of the two is wrong, or the label cannot be told" in legend([0, 0, 0, 0, 1])
+    assert "accuracy" not in legend([0, 0, 0, 0, 1], (x[:1] + 50, torch.tensor([0])))
+    assert "accuracy" in legend([0, 0, 0, 0, 1], (x[:1], torch.tensor([0])))
+
+
+def of_texts(*texts: str) -> pr.Explainer:
+    """Texts in pairs, the two of each with different labels."""
+    model = make_pipeline(TfidfVectorizer(analyzer="char"), LogisticRegression())
+    labels = [i % 2 for i in range(len(texts))]
+    return pr.Explainer(model.fit(list(texts), labels), (list(texts), labels))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("मेरा बेटा", "मेरी बेटी", False),
+        ("ไม่ดี", "ไมดี", False),
+        ("😀😀", "😡", False),
+        ("c", "c++", False),
+        ("?!", "...", False),
+        ("New York is big", "NewYork is big", True),
+        ("e-mail me the report", "Email me, the report!", True),
+        ("ﬁne ｗork", "fine work", True),
+        ("Straße", "STRASSE", True),
+        ("ignore_case", "Ignore Case", True),
+    ],
+)
+def test_letters_of_all_scripts_count_and_blanks_do_not(one, other, same) -> None:
+    found = of_texts(one, other, "something else 1", "and 2 others").near_duplicates(least=0.999)
+    near = [pair for pair in found.pairs if {pair.index, pair.other} == {0, 1}]
+    assert [pair.likeness == 1 for pair in near] == ([True] if same else [])
+
+
+@pytest.mark.parametrize("least", [0.0, 0.3, 0.6, 0.85])
+def test_a_smaller_likeness_finds_what_is_that_much_alike(least, pictures) -> None:
+    texts = of_texts(
+        "the printer on the second floor does not print",
+        "the printer on the third floor does not print any more",
+        "my invoice is wrong by ten euros",
+        "the invoice of march is wrong by ten euros",
+    )
+    draw = torch.Generator().manual_seed(0)
+    table = pr.Explainer(torch.nn.Linear(2, 2), (torch.randn(4, 2, generator=draw), torch.arange(4) % 2))
+    x = torch.rand(4, 1, 8, 8, generator=draw)
+    linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 2))
+    for explainer in (texts, table, pr.Explainer(linear, (x, torch.arange(4) % 2))):
+        every = explainer.near_duplicates(least=0.0).pairs  # of four instances, three others each
+        expected = {(pair.index, pair.other) for pair in every if pair.likeness >= least}
+        found = explainer.near_duplicates(least=least)
+        assert {(pair.index, pair.other) for pair in found.pairs} == expected
+        assert all(pair.likeness >= least for pair in found.pairs)
+    assert {(0, 1), (2, 3)} <= {(pair.index, pair.other) for pair in texts.near_duplicates(least=0.6).pairs}
+
+
+def test_pictures_of_several_sizes_are_compared() -> None:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.rand(12, 48, generator=draw)
+    x[:, 0] = torch.arange(12) / 12
+    x[7] = x[3] + 0.001
+    model = torch.nn.Linear(48, 2)
+
+    def shown(row: torch.Tensor) -> torch.Tensor:
+        return row[: 8 * (1 + int(row[0] * 6))].reshape(-1, 8)
+
+    found = pr.Explainer(model, (x, torch.arange(12) % 2), render=shown).near_duplicates()
+    assert (3, 7) in {(pair.index, pair.other) for pair in found.pairs}
+    assert found.to_html()
+    mixed = pr.Explainer(
+        model, (x, torch.arange(12) % 2), render=lambda row: shown(row) if row[0] < 0.2 else "no"
+    )
+    with pytest.raises(
+        pr.InputError, match=r"Instance 3 is not shown as a picture.*render that shows all alike"
+    ):
+        mixed.near_duplicates()

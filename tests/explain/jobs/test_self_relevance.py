@@ -49,3 +49,10 @@ def test_no_matrix_of_all_pairs_is_formed(train) -> None:
     with pytest.raises(pr.BudgetError):
         explainer.scores(x)  # 72 MB
     assert len(explainer.self_relevance()) == n
+
+
+@pytest.mark.parametrize("metric", ["cos_grad", "dot_grad", "dot_x", "cos_x", "l2_x"])
+def test_what_a_page_says_is_of_the_vectors(metric, model, train) -> None:
+    page = pr.Explainer(model, train, metric).self_relevance().to_html()
+    assert ("labels take no part" in page) == metric.endswith("_x")
+    assert ("may be wrong labels" in page) == metric.endswith("grad")

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import precedents as pr
-from benchmarks.suspects import average_precision, in_order, precision, tables
+from benchmarks.suspects import CHOSEN, Known, average_precision, in_order, is_due, precision, tables
 from tests.explain.jobs.conftest import fitted
 
 
@@ -160,3 +160,71 @@ def test_of_what_was_measured_the_default_is_the_best(quality) -> None:
 
 def test_the_page_has_what_was_measured() -> None:
     assert "\n".join(tables(in_order(RECORDS))) in Path("docs/jobs/suspects.md").read_text()
+
+
+def short_texts() -> tuple[list[str], list[str]]:
+    """Texts of few and rare words, sorted by their class, all labels right; two have no word of any other."""
+    draw = np.random.default_rng(0)
+    labels = [label for label in "abc" for _ in range(60)]
+    texts = [" ".join(draw.choice([f"{label}{i}" for i in range(300)], 4)) for label in labels]
+    return texts, labels
+
+
+def test_what_has_nothing_in_common_has_no_vote_and_the_order_does_not_matter() -> None:
+    texts, labels = short_texts()
+    model = make_pipeline(TfidfVectorizer(min_df=2), LogisticRegression()).fit(texts, labels)
+    both = []
+    for order in (1, -1):
+        found = pr.Explainer(model, (texts[::order], labels[::order])).suspects(180)
+        frame = found.to_frame().set_index("index").sort_index()
+        rows = model[0].transform(texts[::order])
+        alike = ((rows @ rows.T).toarray() > 0).sum(axis=1) - (rows.getnnz(axis=1) > 0)
+        assert found.evidence.voters.tolist() == np.minimum(alike, 25).tolist()
+        told = frame["neighbours_with_another_label"]
+        assert (told[alike > 0] == 0).all()  # a word is of one class
+        assert told[alike == 0].isna().all()
+        assert (alike == 0).any()
+        doubts = torch.tensor(frame["doubt"].to_numpy())
+        assert torch.equal(doubts, found.evidence.doubt)
+        both.append(doubts if order == 1 else doubts.flip(0))
+    assert torch.allclose(*both)
+    lines = str(found).splitlines()
+    assert [line for line in lines if line.endswith("no neighbours")]
+    assert [line for line in lines if line.endswith("0% of 1 neighbour has another label")]
+    lonely = next(rank for rank, i in enumerate(found.indices) if alike[i] == 0)
+    assert list(found.strips()[lonely].precedents) == []  # which fails if it is not drawn
+    assert json.loads(found.to_json())["rows"][lonely]["neighbours_with_another_label"] is None
+
+
+def of_worlds(*names: str, fit: str | None = None) -> list[dict]:
+    """The records of some of the models."""
+    return [r for r in RECORDS if (not names or r["world"] in names) and fit in (None, r["fit"])]
+
+
+def test_what_the_page_says_of_other_seeds_and_of_the_reasons_alone() -> None:
+    others = [record for record in RECORDS if record["seed"] != CHOSEN]
+    groups = {(record["world"], record["fit"]) for record in others}
+    for world, fit in groups:
+        own = [record for record in others if (record["world"], record["fit"]) == (world, fit)]
+        assert np.mean(gains("suspects", AVERAGE, own)) >= 0
+    networks = {record["world"] for record in RECORDS} - {record["world"] for record in others}
+    assert networks == {"mnist-resnet", "fashion-resnet", "trec-lstm"}  # "there is seed 0 alone"
+    short = of_worlds(fit="short")
+    for quality in (PRECISION, AVERAGE):
+        assert abs(np.mean(gains("neighbours", quality, short))) < 0.03  # "about as good as the loss"
+    assert min(gains("neighbours", AVERAGE, short)) < -0.2  # "far below it for some models"
+    assert np.mean(gains("neighbours", AVERAGE, of_worlds(fit="long"))) > 0.2
+    for world in {record["world"] for record in RECORDS}:
+        gain = np.mean(gains("self_relevance", AVERAGE, of_worlds(world)))
+        assert (gain >= 0) == (world in ("digits-linear", "digits-mlp", "trec-tfidf")), world
+
+
+def test_of_what_is_kept_a_new_ranking_is_measured(tmp_path) -> None:
+    found = pr.Explainer(torch.nn.Linear(2, 2), (torch.eye(2), torch.tensor([0, 1]))).suspects().evidence
+    known = Known(found, torch.zeros(2), torch.zeros(2, 2), torch.tensor([False, True]))
+    known.kept(tmp_path / "old.npz")
+    assert is_due("old", ["old"], tmp_path)
+    assert not is_due("old", ["old"], None)
+    assert not is_due("other", ["old", "other"], tmp_path)
+    assert is_due("new", ["old"], None)
+    assert torch.equal(Known.read(tmp_path / "old.npz").evidence.doubt, found.doubt)

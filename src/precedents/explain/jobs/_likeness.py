@@ -6,11 +6,12 @@ blanks and punctuation; of a table row its values in standard deviations. Those 
 then compared themselves.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import category
+from unicodedata import normalize as normal_form
 
 import numpy as np
 import torch
@@ -20,10 +21,12 @@ from torch.nn.functional import adaptive_avg_pool2d, normalize
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
 from precedents.data.inputs import Inputs, leaves
+from precedents.errors import InputError
 from precedents.explain.jobs._portrayal import Portrayal
 from precedents.index.sketch import hashed
 from precedents.runtime.progress import tracked
 from precedents.runtime.sparse import SparseRows
+from precedents.views.instance import Shown, is_picture
 
 SIDE = 32  # pixels of a side at which pictures are compared, at most
 MOVED = 14  # parts of a side by one of which a picture may be moved against the other
@@ -34,7 +37,7 @@ READ = 512  # instances that are read at once, at most,
 NUMBERS = 2**22  # of which they have no more,
 TEXTS = 64  # or texts, which may be long
 CODE = np.uint64(21)  # bits of a letter
-PLAIN = re.compile(r"[\W_]+")  # what is neither letter nor digit
+KEPT = "LMNS"  # categories of Unicode: letters, marks on them, digits and symbols, as emoji are
 
 
 class Likeness(ABC):
@@ -71,7 +74,8 @@ class PictureLikeness(Likeness):
         """Grey pictures [b, h, w], no larger than they are compared at."""
         pixels = batch.inputs
         if not isinstance(pixels, Tensor) or pixels.ndim < 3:
-            pixels = torch.stack([torch.as_tensor(each) for each in self.portrayal.several(examples, batch)])
+            shown = self.portrayal.several(examples, batch)
+            return torch.stack([_square(each, i) for each, i in zip(shown, batch.indices, strict=True)])
         last = pixels.ndim == 4 and pixels.shape[3] in (1, 3) and pixels.shape[1] not in (1, 3)
         pixels = (pixels.movedim(3, 1) if last else pixels).float().cpu()
         pixels = pixels.flatten(1, -3).mean(dim=1) if pixels.ndim > 3 else pixels
@@ -89,6 +93,17 @@ class PictureLikeness(Likeness):
         down, across = (range(-(side // MOVED), side // MOVED + 1) for side in one.shape[1:])
         found = [_correlated(one, other, i, j) for i in down for j in across]
         return torch.stack(found).amax(dim=0)
+
+
+def _square(shown: Shown, place: int) -> Tensor:
+    """A picture that is shown, which may have a size of its own, in grey and at one size."""
+    if not is_picture(shown):
+        raise InputError(
+            f"Instance {place} is not shown as a picture, but the first is. Pass a render that shows all alike."
+        )
+    pixels = torch.as_tensor(shown).float()
+    grey = pixels.mean(dim=2) if pixels.ndim == 3 else pixels
+    return adaptive_avg_pool2d(grey[None], (SIDE, SIDE))[0]
 
 
 def _correlated(left: Tensor, right: Tensor, down: int, across: int) -> Tensor:
@@ -109,9 +124,8 @@ class TextLikeness(Likeness):
     together = TEXTS
 
     def read(self, examples: Examples, batch: Batch) -> list[str]:
-        """The letters and digits, in small letters."""
-        shown = self.portrayal.several(examples, batch)
-        return [PLAIN.sub(" ", str(text).casefold()).strip() for text in shown]
+        """The letters, digits and symbols, in small letters."""
+        return [letters(str(text)) for text in self.portrayal.several(examples, batch)]
 
     def described(self, read: Sequence[str]) -> Tensor:
         """How often each group of three letters occurs, in buckets."""
@@ -123,6 +137,26 @@ class TextLikeness(Likeness):
         cosines = (left * right).sum(dim=1).float()
         same = torch.tensor([a == b for a, b in zip(one, other, strict=True)])
         return torch.where(same, torch.ones_like(cosines), cosines.clamp(max=0.999))
+
+
+class _Plain(dict[int, int | None]):
+    """By its number each letter itself, and nothing for blanks, punctuation and what cannot be seen."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = code if category(chr(code))[0] in KEPT else None
+        return self[code]
+
+
+PLAIN = _Plain()
+
+
+def letters(text: str) -> str:
+    """The text without case, blanks and punctuation; one that has nothing else as it is.
+
+    >>> letters("E-mail me!"), letters("?!")
+    ('emailme', '?!')
+    """
+    return normal_form("NFKC", text).casefold().translate(PLAIN) or text
 
 
 def groups_of_letters(text: str) -> "np.ndarray[Any, np.dtype[np.int64]]":

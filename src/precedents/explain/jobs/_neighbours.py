@@ -112,7 +112,11 @@ def _first_of_equals(scores: Tensor, last: Tensor, k: int) -> Tensor:
 
 
 def votes(top: TopK, labels: Tensor, classes: int) -> Tensor:
-    """For each instance the shares [n, c] of its neighbours that have each label."""
+    """For each instance how many [n, c] of its neighbours have each label; what is unlike it has no vote."""
     found = torch.zeros(len(top.indices), classes, dtype=torch.double)
-    own = labels[top.indices]
-    return found.scatter_add_(1, own, torch.ones_like(own, dtype=torch.double)) / max(1, own.shape[1])
+    return found.scatter_add_(1, labels[top.indices], alike(top).double())
+
+
+def alike(top: TopK) -> Tensor:
+    """Which neighbours [n, k] have anything in common with the instance that they are the nearest of."""
+    return top.scores > 0

@@ -51,12 +51,20 @@ class Tabled(ABC):
     def strips(self) -> list[Strip]:
         """The rows of pictures, texts or tables that `plot` and pages show."""
 
-    legend = ""  # how a page of it is read
+    @property
+    def legend(self) -> str:
+        """How a page of it is read."""
+        return ""
 
     @property
     def notes(self) -> Sequence[str]:
         """What has to be said besides, in sentences below the rows."""
         return ()
+
+    @property
+    def shown_notes(self) -> Sequence[str]:
+        """Those of them that are printed, and stand on pages."""
+        return self.notes
 
     def __len__(self) -> int:
         return len(self.rows())
@@ -64,7 +72,7 @@ class Tabled(ABC):
     def __str__(self) -> str:
         rows = self.printed()
         more = [f"  ... and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
-        return "\n".join([told(self.heading), *aligned(rows[:SHOWN]), *more, *map(told, self.notes)])
+        return "\n".join([told(self.heading), *aligned(rows[:SHOWN]), *more, *map(told, self.shown_notes)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: what was found in words, and the rows."""
@@ -112,7 +120,7 @@ class Tabled(ABC):
         return self._fragment([self.heading])
 
     def _fragment(self, heading: Sequence[str]) -> str:
-        rows, notes = self.printed(), [*self.notes, *self._left_out]
+        rows, notes = self.printed(), [*self.shown_notes, *self._left_out]
         if len(rows) > SHOWN:
             notes = [f"... and {len(rows) - SHOWN} more: all are in to_frame() and to_csv()", *notes]
         listed = (listing(rows[:SHOWN]) if rows else "") + paragraphs(map(told, notes))

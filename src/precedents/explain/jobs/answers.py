@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from torch import Tensor
+
 from precedents.data.examples import Examples
-from precedents.explain.cautions import counted, hubs
+from precedents.explain.cautions import counted, hubs, left_out
 from precedents.explain.jobs._portrayal import Portrayal, case_tag, side_by_side
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
 from precedents.metrics.ranking import TopK
@@ -33,6 +35,7 @@ class Answers(Tabled):
     indices: Sequence[int]  # the training instances that were asked for
     cases: Examples = field(repr=False)  # with the model's predictions
     top: TopK  # the precedents of all cases [m, k]
+    unranked: Tensor  # [m], which cases the metric cannot rank for: they count nowhere
     portrayal: Portrayal = field(repr=False)
 
     columns = ("index", "id", "label", "case", "case_id", "prediction", "rank", "score", "agrees")
@@ -50,12 +53,12 @@ class Answers(Tabled):
     @cached_property
     def counts(self) -> Mapping[int, int]:
         """How many cases each training instance is the first precedent of: most first."""
-        return counted(self.top.indices[:, 0].tolist())
+        return counted(self.top.indices[~self.unranked, 0].tolist())
 
     @cached_property
     def hubs(self) -> Mapping[int, float]:
         """The training instances that answer very many cases, with their share; of 20 cases or more."""
-        return hubs(self.counts, len(self.cases), self.portrayal.subject.classifier.classes)
+        return hubs(self.counts, int((~self.unranked).sum()), self.portrayal.subject.classifier.classes)
 
     @property
     def heading(self) -> str:
@@ -72,19 +75,20 @@ class Answers(Tabled):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Hubs among those that were asked for."""
+        """Hubs among those that were asked for, and how many cases are not counted."""
         found = {i: share for i, share in self.hubs.items() if i in set(self.indices)}
-        return [
+        told = [
             f"{self.portrayal.tag(i)} is a hub: the first precedent of {share:.0%} of the cases."
             for i, share in found.items()
         ]
+        return [*told, *left_out(self.unranked, self.metric)]
 
     def rows(self) -> list[Row]:
         """For each instance its cases, most relevant first."""
         return [row for j in self.indices for row in self._rows(j)]
 
     def _rows(self, j: int) -> list[Row]:
-        found = (self.top.indices == j).nonzero().tolist()
+        found = ((self.top.indices == j) & ~self.unranked[:, None]).nonzero().tolist()
         labels, train = self.cases.labels, self.portrayal.subject.train.labels
         rows = [
             {

@@ -14,6 +14,7 @@ from precedents.adapters._subject import Subject
 from precedents.data.examples import Examples
 from precedents.data.ids import Id, shown_id
 from precedents.errors import InputError
+from precedents.explain.cautions import left_out
 from precedents.explain.jobs._portrayal import Portrayal, case_tag
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
 from precedents.metrics.ranking import TopK, checked_k
@@ -38,6 +39,7 @@ class View:
     name: str
     cases: Examples = field(repr=False)  # with its own predictions
     top: TopK  # [m, k]
+    unranked: Tensor  # [m], which cases it cannot rank for
     portrayal: Portrayal = field(repr=False)
 
     def label(self, case: int) -> str:
@@ -45,11 +47,11 @@ class View:
         return self.portrayal.name(int(self.cases.labels[case]))
 
     def strip(self, case: int) -> Strip:
-        """A case and its precedents."""
+        """A case and its precedents, if it has any."""
         predicted, train = int(self.cases.labels[case]), self.portrayal.subject.train.labels
         title = f"{case_tag(self.cases, case)}, {self.name}\npredicted {self.label(case)}"
-        found = self.top.indices[case, :BESIDE].tolist()
-        values = scores(self.top.scores[case, :BESIDE].tolist())
+        found = [] if self.unranked[case] else self.top.indices[case, :BESIDE].tolist()
+        values = scores(self.top.scores[case, : len(found)].tolist())
         cells = [
             self.portrayal.cell(i, value, int(train[i]) == predicted)
             for i, value in zip(found, values, strict=True)
@@ -107,24 +109,31 @@ class ExplainerComparison(Tabled):
 
     @cached_property
     def overlap(self) -> Tensor:
-        """The shares [m] of the first k precedents that both have."""
+        """The shares [m] of the first k precedents that both have; NaN where one cannot rank."""
         pairs = zip(self.one.top.indices, self.other.top.indices, strict=True)
-        return torch.stack([torch.isin(own, others).double().mean() for own, others in pairs])
+        found = torch.stack([torch.isin(own, others).double().mean() for own, others in pairs])
+        return found.masked_fill(self.one.unranked | self.other.unranked, torch.nan)
 
     @cached_property
     def order(self) -> list[int]:
-        """The cases, those that changed most first; ties in their order."""
-        changed, overlap = self.changed.tolist(), self.overlap.tolist()
+        """The cases, those that changed most first, and what cannot be compared last; ties in their order."""
+        changed, overlap = self.changed.tolist(), self.overlap.nan_to_num(nan=2.0).tolist()
         return sorted(range(len(overlap)), key=lambda case: (not changed[case], overlap[case], case))
 
     @property
     def heading(self) -> str:
         """How much both agree."""
-        same, shared = 1 - float(self.changed.double().mean()), fmean(self.overlap.tolist())
+        same, overlap = 1 - float(self.changed.double().mean()), self.overlap[~self.overlap.isnan()]
+        shared = f"{fmean(overlap.tolist()):.0%}" if len(overlap) else "none"
         return (
             f"{self.one.name} and {self.other.name} on {len(self.overlap)} cases: the same prediction in "
-            f"{same:.0%}, {shared:.0%} of the first {self.k} precedents in common"
+            f"{same:.0%}, {shared} of the first {self.k} precedents in common"
         )
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Of how many cases the precedents are not compared."""
+        return [said for view in (self.one, self.other) for said in left_out(view.unranked, view.name)]
 
     def __len__(self) -> int:
         return len(self.overlap)
@@ -141,13 +150,15 @@ class ExplainerComparison(Tabled):
             "one_prediction": self.one.portrayal.plain(int(self.one.cases.labels[case])),
             "other_prediction": self.other.portrayal.plain(int(self.other.cases.labels[case])),
             "changed": bool(self.changed[case]),
-            "overlap": float(self.overlap[case]),
+            "overlap": None if self.overlap[case].isnan() else float(self.overlap[case]),
             **self._first("one_first", self.one, case),
             **self._first("other_first", self.other, case),
         }
 
     def _first(self, name: str, view: View, case: int) -> Row:
         """The first precedent of a case by its place, and by its id where one of the two sets has ids."""
+        if view.unranked[case]:
+            return {name: None, f"{name}_id": None}
         place = int(view.top.indices[case, 0])
         return {name: place, f"{name}_id": None if self._ids is None else self._ids[place]}
 
@@ -162,14 +173,19 @@ class ExplainerComparison(Tabled):
             (
                 case_tag(self.one.cases, row["case"]),
                 _both("predicted", row["one_prediction"], row["other_prediction"]),
-                f"{round(row['overlap'] * self.k)} of {self.k} in common",
+                self._shared(row["overlap"]),
                 _both("first", *(self._tag(row, name) for name in ("one_first", "other_first"))),
             )
             for row in self.rows()
         ]
 
+    def _shared(self, overlap: float | None) -> str:
+        return "not ranked" if overlap is None else f"{round(overlap * self.k)} of {self.k} in common"
+
     def _tag(self, row: Row, name: str) -> str:
         """What a person sees a first precedent called."""
+        if row[name] is None:
+            return "none"
         return f"#{row[name]}" if self._ids is None else shown_id(row[f"{name}_id"])
 
     @property
@@ -203,11 +219,11 @@ def compare(one: "Explainer", other: "Explainer", cases: Any, k: int | None = No
     _same_set(*subjects)
     k = min(COMPARED, n) if k is None else checked_k(k, n)
     asked = [each.subject.cases(cases) for each in (one, other)]
-    tops = [each.precedents_of(found, k) for each, found in zip((one, other), asked, strict=True)]
+    found = [each.precedents_of(own, k) for each, own in zip((one, other), asked, strict=True)]
     names = [one.name, other.name] if one.name != other.name else ["one", "other"]
     views = [
-        View(name, found, top, Portrayal(subject))
-        for name, found, top, subject in zip(names, asked, tops, subjects, strict=True)
+        View(name, own, *precedents, Portrayal(subject))
+        for name, own, precedents, subject in zip(names, asked, found, subjects, strict=True)
     ]
     return ExplainerComparison(views[0], views[1])
 

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from precedents.data.examples import Examples
 from precedents.errors import InputError
+from precedents.explain.cautions import Doubts
 from precedents.explain.jobs._portrayal import Portrayal, case_tag
 from precedents.explain.jobs._tabled import Row, Tabled
+from precedents.gradients.rows import Rows
 from precedents.metrics.ranking import TopK, descending
 from precedents.metrics.relevance import Relevance
 from precedents.views.gallery import Strip
@@ -32,9 +34,6 @@ class Contrast(Tabled):
     cat (98.2%) or dog (1.8%)? predicted cat
       for cat  #0  +0.949  as dog -0.949
       for dog  #1  +0.316  as cat -0.316
-    What separates them: x0: 1 in those for cat, 0 in those for dog; x1: 0 in those for cat, 1 in those for dog.
-    The case is nearer to those for cat in x0.
-    The case is nearer to those for dog in x1.
     """
 
     metric: str
@@ -45,6 +44,8 @@ class Contrast(Tabled):
     others: tuple[Tensor, Tensor]  # [k] each, the same for the case taken for the other class
     separating: StandingOut  # in what the two lists differ
     portrayal: Portrayal = field(repr=False)
+    doubts: Doubts = field(repr=False)  # of the case, taken for each class
+    cautions: Sequence[str] = ()  # what speaks against all precedents of the case
 
     columns = ("side", "rank", "index", "id", "score", "other_score")
 
@@ -66,9 +67,9 @@ class Contrast(Tabled):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What separates the two lists, and on which side of it the case is."""
+        """What separates the two lists, on which side of it the case is, and what speaks against all of it."""
         one, other = (f"those for {self._name(side)}" for side in self.sides)
-        return self.separating.sentences(one, other)
+        return [*self.separating.sentences(one, other), *self.cautions]
 
     def rows(self) -> list[Row]:
         """The precedents of both sides."""
@@ -144,6 +145,11 @@ def contrast(
         others.append(matrix[1 - side, order])
     chances = model.finite_logits(case.take([0]), "case").softmax(dim=1)[0]
     lists = [[portrayal.seen(int(i)) for i in top.indices[0]] for top in tops]
+    doubts = _doubts(relevance, twice, matrix)
+    asked = portrayal.of(case, 0)
+    separating = StandingOut("none")  # of lists that are arbitrary
+    if not doubts.unranked.any():
+        separating = standing_out(lists[0], lists[1], asked)
     return Contrast(
         metric=metric,
         case=case,
@@ -151,9 +157,18 @@ def contrast(
         chances=(float(chances[sides[0]]), float(chances[sides[1]])),
         tops=(tops[0], tops[1]),
         others=(others[0], others[1]),
-        separating=standing_out(lists[0], lists[1], portrayal.of(case, 0)),
+        separating=separating,
         portrayal=portrayal,
+        doubts=doubts,
     )
+
+
+def _doubts(relevance: Relevance, cases: Examples, matrix: Tensor) -> Doubts:
+    """Where the metric cannot rank, from all scores [m, n]."""
+    asked = cases.take(range(len(cases)))
+    empty = Rows.of(relevance.metric.features(relevance.workspace.classifier, asked)).squares() == 0
+    tied = (matrix == matrix[:, :1]).all(dim=1) & (matrix.shape[1] > 1)
+    return Doubts(torch.zeros(len(cases), 0, dtype=torch.bool), tied, empty)
 
 
 def two_classes(number: Callable[[Any], int], one: Any, other: Any) -> tuple[int, int]:

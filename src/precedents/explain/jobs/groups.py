@@ -8,22 +8,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
+from numbers import Real
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.explain.jobs._portrayal import Portrayal
-from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
+from precedents.explain.jobs._tabled import DRAWN, SHOWN, Row, Tabled
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.wording import a_type
-from precedents.seen import clipped
+from precedents.seen import NAME, clipped
 from precedents.views.gallery import Strip
 from precedents.views.instance import Cell, Shown
 from precedents.views.standing_out import StandingOut, standing_out
 
 BY = ("prediction", "truth", "error")
+TAKEN = " taken for "  # between the two classes of an error
+MISSING = ("NAType", "NaTType")  # of pandas
 BESIDE = 5  # precedents that are drawn
 MOST = 200  # instances, evenly apart, that precedents are compared with
 KEPT = 2**14  # instances that are kept for other groups, at most,
@@ -36,7 +41,7 @@ SeenOf = Callable[[int], Shown]
 class Group:
     """Some cases, and what their precedents are."""
 
-    name: str
+    name: str  # whole, however long it is
     cases: Sequence[int]  # their places
     counts: Mapping[int, int]  # of how many cases each training instance is a precedent, most first
     classes: Mapping[int, int]  # how many of the precedents have each label, most first
@@ -68,6 +73,7 @@ class Groups(Tabled):
     groups: Sequence[Group]
     cases: Examples = field(repr=False)
     portrayal: Portrayal = field(repr=False)
+    left_out: Sequence[str] = ()  # what is said of cases that the metric cannot rank for: they are in no group
 
     columns = ("group", "cases", "rank", "index", "id", "label", "count", "share")
 
@@ -95,14 +101,21 @@ class Groups(Tabled):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the precedents of each group share."""
-        said = []
-        for group in self.groups:
-            said += [
-                f"{group.name}: {sentence}"
-                for sentence in group.shared.sentences("its precedents", "others of their classes")
-            ]
-        return said
+        """What the precedents of each group share, and how many cases are in none."""
+        return self._notes(self.groups)
+
+    @property
+    def shown_notes(self) -> Sequence[str]:
+        """Of the groups that are listed."""
+        return self._notes(self.groups[:SHOWN])
+
+    def _notes(self, groups: Sequence[Group]) -> list[str]:
+        shared = [
+            f"{_short(group.name)}: {sentence}"
+            for group in groups
+            for sentence in group.shared.sentences("its precedents", "others of their classes")
+        ]
+        return [*shared, *self.left_out]
 
     def rows(self) -> list[Row]:
         """For each group its precedents, most frequent first."""
@@ -124,7 +137,7 @@ class Groups(Tabled):
         """Group, cases, classes of precedents, the most frequent one."""
         return [
             (
-                group.name,
+                _short(group.name),
                 _many(len(group.cases), "case"),
                 f"precedents: {self._classes(group)}",
                 f"most often {self._first(group)}",
@@ -135,7 +148,9 @@ class Groups(Tabled):
     def _classes(self, group: Group) -> str:
         total = sum(group.classes.values())
         first = list(group.classes.items())[:3]
-        return ", ".join(f"{count / total:.0%} {self.portrayal.name(label)}" for label, count in first)
+        return ", ".join(
+            f"{count / total:.0%} {_short(str(self.portrayal.plain(label)))}" for label, count in first
+        )
 
     def _first(self, group: Group) -> str:
         i, count = next(iter(group.counts.items()))
@@ -146,7 +161,7 @@ class Groups(Tabled):
         return [
             Strip(
                 Cell(
-                    f"{group.name}\n{_many(len(group.cases), 'case')}",
+                    f"{_short(group.name)}\n{_many(len(group.cases), 'case')}",
                     self.portrayal.of(self.cases, group.cases[0]),
                 ),
                 [
@@ -168,6 +183,19 @@ def _drawn(shared: StandingOut) -> list[Cell]:
     return [Cell("what precedents share\nbeside others", (shared.picture / shared.picture.max()).clip(0, 1))]
 
 
+def _short(name: str) -> str:
+    """The name of a group on one line; of a long class the beginning and the end, in which others may differ.
+
+    >>> _short(f"{'Home & Garden > ' * 9}Skillets taken for Toys")
+    'Home & Garden > Home & Garden...n > Home & Garden > Skillets taken for Toys'
+    """
+    parts = [clipped(part, max(NAME, len(part))) for part in name.split(TAKEN)]
+    half = NAME // 2
+    return TAKEN.join(
+        part if len(part) <= NAME else f"{part[: half - 1]}...{part[2 - half :]}" for part in parts
+    )
+
+
 def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
@@ -183,27 +211,39 @@ def checked_by(by: Any) -> Any:
 
 def names_of(by: Any, cases: Examples, truth: Tensor | None, portrayal: Portrayal) -> list[str | None]:
     """For each case the name of its group; none for a case that is in no group. `by` is checked."""
-    predicted = [portrayal.name(int(label)) for label in cases.labels]
     if isinstance(by, str):
+        predicted = _classes(cases.labels, portrayal)
         if by == "prediction":
             return list(predicted)
         assert truth is not None
-        right = [portrayal.name(int(label)) for label in truth]
+        right = _classes(truth, portrayal)
         if by == "truth":
             return list(right)
-        pairs = zip(right, predicted, strict=True)
-        return [None if a == b else f"{a} taken for {b}" for a, b in pairs]
+        return [None if a == b else f"{a}{TAKEN}{b}" for a, b in zip(right, predicted, strict=True)]
     given = by.tolist() if hasattr(by, "tolist") else list(by)
     if len(given) != len(cases):
         raise InputError(f"by has {len(given)} names, but there are {len(cases)} cases. Pass one for each.")
-    return [None if name is None else str(name) for name in given]
+    return [None if _is_missing(name) else str(name) for name in given]
+
+
+def _classes(labels: Tensor, portrayal: Portrayal) -> list[str]:
+    """The whole names of classes; what several classes are called has the number of each."""
+    same = Counter(portrayal.subject.classes or ())
+    names = {label: str(portrayal.plain(label)) for label in labels.unique().tolist()}
+    names = {label: f"{name} ({label})" if same[name] > 1 else name for label, name in names.items()}
+    return [names[label] for label in labels.tolist()]
+
+
+def _is_missing(name: Any) -> bool:
+    """Whether it is none, no number, or what pandas has for that."""
+    return name is None or type(name).__name__ in MISSING or (isinstance(name, Real) and name != name)
 
 
 def grouped(names: Sequence[str | None], top: Mapping[int, Sequence[int]], portrayal: Portrayal) -> list[Group]:
-    """The groups of these names, the largest first, then by name; `top` has the precedents of each case."""
+    """The groups of these names, the largest first, then by name; `top` has the precedents of cases."""
     places: dict[str, list[int]] = {}
     for case, name in enumerate(names):
-        if name is not None:
+        if name is not None and case in top:
             places.setdefault(name, []).append(case)
     order = sorted(places, key=lambda name: (-len(places[name]), name))
     model, labels = portrayal.subject.classifier, portrayal.subject.train.labels
@@ -221,14 +261,38 @@ def _group(
     for i, count in counts.items():
         classes[int(labels[i])] += count
     ordered = dict(sorted(classes.items(), key=lambda item: (-item[1], item[0])))
-    return Group(name, cases, counts, ordered, _shared(list(counts), ordered, labels, seen))
+    return Group(name, cases, counts, ordered, _shared(list(counts), labels, seen))
 
 
-def _shared(precedents: Sequence[int], classes: Mapping[int, int], labels: Tensor, seen: SeenOf) -> StandingOut:
-    """What the precedents have beside other training instances of the same classes."""
-    own = set(precedents)
-    others = [i for i, label in enumerate(labels.tolist()) if label in classes]
-    others = [i for i in others if i not in own]
-    some = [listed[:: -(-len(listed) // MOST)] if listed else [] for listed in (precedents, others)]
-    first, second = ([seen(i) for i in listed] for listed in some)
+def _shared(precedents: Sequence[int], labels: Tensor, seen: SeenOf) -> StandingOut:
+    """What the precedents have beside other training instances of the same classes, in the same shares."""
+    first, second = ([seen(i) for i in listed] for listed in beside(precedents, labels))
     return standing_out(first, second) if first and second else StandingOut("none")
+
+
+def beside(precedents: Sequence[int], labels: Tensor) -> tuple[list[int], list[int]]:
+    """Some of the precedents, and others with the same shares of classes, evenly apart; none if there are not.
+
+    A class of which all are precedents is left out of both; if most precedents are of such classes, there is
+    nothing to compare them with.
+    """
+    places, free = torch.tensor(precedents, dtype=torch.long), torch.ones(len(labels), dtype=torch.bool)
+    free[places] = False
+    sides = []
+    for label in labels[places].unique():
+        offered = (free & (labels == label)).nonzero().flatten()
+        if len(offered):
+            sides.append((places[labels[places] == label], offered))
+    total = sum(len(own) for own, _ in sides)
+    if 2 * total <= len(places):
+        return [], []
+    most = min(MOST, *(len(offered) * total / len(own) for own, offered in sides))
+    first = [_evenly(own, round(min(MOST, total) * len(own) / total)) for own, _ in sides]
+    second = [_evenly(offered, round(most * len(own) / total)) for own, offered in sides]
+    return list(chain(*first)), list(chain(*second))
+
+
+def _evenly(places: Tensor, count: int) -> list[int]:
+    """So many of the places, evenly apart."""
+    found: list[int] = places[torch.arange(count) * len(places) // max(1, count)].tolist()
+    return found

@@ -1,8 +1,10 @@
 """Jobs: what an explainer does beside explaining, as methods; each is one of the files beside this one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from torch import Tensor
@@ -10,7 +12,9 @@ from torch import Tensor
 from precedents.adapters._subject import Subject
 from precedents.data.examples import Examples
 from precedents.data.ids import place_of
+from precedents.data.inputs import Inputs
 from precedents.errors import InputError, PrecedentsError
+from precedents.explain.cautions import Doubts, left_out
 from precedents.explain.jobs._portrayal import Portrayal
 from precedents.explain.jobs.answers import Answers
 from precedents.explain.jobs.contrast import Contrast, contrast, two_classes
@@ -18,6 +22,7 @@ from precedents.explain.jobs.groups import Groups, checked_by, grouped, names_of
 from precedents.explain.jobs.near_duplicates import NearDuplicates, near_duplicates
 from precedents.explain.jobs.self_relevance import SelfRelevance, own_squares, self_relevance
 from precedents.explain.jobs.suspects import Suspects, accusers_of, evidence, most_suspicious, wrong_cases
+from precedents.metrics.features.gradient import gradient
 from precedents.metrics.ranking import TopK, checked_k
 from precedents.metrics.relevance import Ranked, Relevance
 from precedents.runtime.door import door
@@ -40,16 +45,21 @@ class Jobs(ABC):
     def _ranked(self, cases: Examples, k: int) -> Ranked:
         """The k most relevant training instances of each case."""
 
+    @abstractmethod
+    def _remarks(self, x: Any, inputs: Inputs, found: Sequence[Sequence[str]]) -> list[list[str]]:
+        """For each case what speaks against all of its precedents, with what was `found` of the scores."""
+
     @property
     def _portrayal(self) -> Portrayal:
         return Portrayal(self.subject)
 
-    def precedents_of(self, cases: Examples, k: int) -> TopK:
-        """The first k precedents of each case [m, k], without what explanations know besides.
+    def precedents_of(self, cases: Examples, k: int) -> tuple[TopK, Tensor]:
+        """The first k precedents of each case [m, k], and which cases [m] the metric cannot rank for.
 
         `cases` are what `subject.cases(x)` gives.
         """
-        return self._ranked(cases, checked_k(k, len(self.subject.train))).top
+        ranked = self._ranked(cases, checked_k(k, len(self.subject.train)))
+        return ranked.top, Doubts.of(ranked).unranked
 
     @door
     def self_relevance(self) -> SelfRelevance:
@@ -72,22 +82,26 @@ class Jobs(ABC):
         n = len(self.subject.train)
         k = min(SUSPECTS, n) if k is None else checked_k(k, n)
         with self._reading():
-            squares, accusers = self._accusations(cases)
+            squares, accusers, said = self._accusations(cases)
             found = evidence(self.relevance, squares, accusers)
-        return Suspects(self.name, found, most_suspicious(found, k), self._portrayal, cases is not None)
+        return Suspects(self.name, found, most_suspicious(found, k), self._portrayal, cases is not None, said)
 
-    def _accusations(self, cases: Any) -> tuple[Tensor, list[list[int]]]:
-        """The squared lengths of the training instances, and for each the wrong predictions that accuse it."""
+    def _accusations(self, cases: Any) -> tuple[Tensor, list[list[int]], list[str]]:
+        """The squared lengths of the training instances, and for each the wrong predictions that accuse it.
+
+        With them what is said of wrong predictions that accuse nobody.
+        """
         n = len(self.subject.train)
         if cases is None:
-            return own_squares(self.relevance), []
+            return own_squares(self.relevance), [], []
         given = self.subject.test(cases)
         wrong = wrong_cases(given, self.subject.predicted(given).labels)
         if not wrong:
-            return own_squares(self.relevance), [[] for _ in range(n)]
+            return own_squares(self.relevance), [[] for _ in range(n)], []
         ranked = self._ranked(self.subject.cases(given.selected(wrong)), min(ACCUSED, n))
         squares = own_squares(self.relevance) if ranked.lengths is None else ranked.lengths.square()
-        return squares, accusers_of(ranked.top, wrong, n)
+        unranked = Doubts.of(ranked).unranked
+        return squares, accusers_of(ranked.top, wrong, unranked, n), left_out(unranked, self.name)
 
     @door
     def contrast(self, x: Any, one: Any, other: Any, k: int = 5) -> Contrast:
@@ -103,7 +117,10 @@ class Jobs(ABC):
         sides = two_classes(self.subject.class_of, one, other)
         k = whole_number(k, "k")
         with self._reading():
-            return contrast(self.relevance, case, sides, k, Portrayal(self.subject), self.name)
+            found = contrast(self.relevance, case, sides, k, Portrayal(self.subject), self.name)
+        doubted = found.doubts.remarks(self.name, self.relevance.metric.features is gradient)
+        (cautions,) = self._remarks(x, case.take([0]).inputs, [[*dict.fromkeys(chain(*doubted))]])
+        return replace(found, cautions=cautions)
 
     @door
     def answers(self, j: Any, cases: Any, k: int = 5) -> Answers:
@@ -119,11 +136,8 @@ class Jobs(ABC):
         asked_for = [] if j is None else several(j, "j", int, float)
         places = None if j is None else [place_of(each, train.ids, len(train), "j") for each in asked_for]
         asked = self.subject.cases(cases)
-        top = self.precedents_of(asked, k)
-        found = Answers(self.name, places or [], asked, top, self._portrayal)
-        return (
-            found if places is not None else Answers(self.name, list(found.counts), asked, top, self._portrayal)
-        )
+        found = Answers(self.name, places or [], asked, *self.precedents_of(asked, k), self._portrayal)
+        return found if places is not None else replace(found, indices=list(found.counts))
 
     @door
     def near_duplicates(self, test: Any = None, *, least: float | None = None) -> NearDuplicates:
@@ -157,11 +171,13 @@ class Jobs(ABC):
         right = self.subject.numbers_of(truth, len(asked)) if truth is not None else right
         names = names_of(by, asked, right, self._portrayal)
         kept = [case for case, name in enumerate(names) if name is not None]
-        found = []
+        found, said = [], list[str]()
         if kept:
-            top = self.precedents_of(asked.selected(kept), k)
-            found = grouped(names, dict(zip(kept, top.indices.tolist(), strict=True)), self._portrayal)
-        return Groups(self.name, by if isinstance(by, str) else "name", k, found, asked, self._portrayal)
+            top, unranked = self.precedents_of(asked.selected(kept), k)
+            rows = zip(kept, top.indices.tolist(), unranked.tolist(), strict=True)
+            found = grouped(names, {case: row for case, row, lost in rows if not lost}, self._portrayal)
+            said = left_out(unranked, self.name)
+        return Groups(self.name, by if isinstance(by, str) else "name", k, found, asked, self._portrayal, said)
 
     def _of_any(self, cases: Any) -> Examples:
         """Cases as for `explain`, or those of a labelled set."""

@@ -20,7 +20,7 @@ CANDIDATES = 3  # instances most like each in their description, which are compa
 LOWEST, HIGHEST = 0.95, 0.99  # how alike near duplicates are, at least and at most, if nothing is said
 NEARER = 3  # times that they are nearer than an instance and its nearest are, as a rule,
 SAMPLE = 500  # which is found from no more of them
-DESCRIBED = 0.9  # the cosine of descriptions below which no two instances are compared
+DESCRIBED = 0.9  # the cosine of descriptions below which no two instances are that much alike
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,24 @@ class NearDuplicates(Tabled):
         "conflict",
     )
 
-    legend = (
-        "Cases that are in the training set, too, make the accuracy look better than it is; pairs whose labels "
-        "differ (✗) cannot both be right."
-    )
+    @property
+    def legend(self) -> str:
+        """What the pairs that there are mean."""
+        told = [
+            (
+                any(pair.where == "test" for pair in self.pairs),
+                "Cases that are in the training set, too, make the accuracy look better than it is.",
+            ),
+            (
+                any(pair.conflict and pair.exact for pair in self.pairs),
+                "✗: the labels differ. One of the two is wrong, or the label cannot be told from the input.",
+            ),
+            (
+                any(pair.conflict and not pair.exact for pair in self.pairs),
+                "Of nearly the same inputs, two labels (✗) may both be right.",
+            ),
+        ]
+        return " ".join(sentence for holds, sentence in told if holds)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -195,7 +209,7 @@ def _found(own: Described, others: Described, least: float, room: int) -> Iterat
     exact = _exact(own, others)
     alike = [look_alike(own, others, i, j) for i, j in exact]
     unlike = [pair for pair, is_same in zip(exact, alike, strict=True) if not is_same]
-    near = [(i, j) for i, j in _candidates(own, others, room) if own.marks[i] != others.marks[j]]
+    near = [(i, j) for i, j in _candidates(own, others, least, room) if own.marks[i] != others.marks[j]]
     values = iter(compared(own, others, torch.tensor([*unlike, *near], dtype=torch.long).reshape(-1, 2)))
     found = [
         (*pair, True, is_same, 1.0 if is_same else next(values))
@@ -219,11 +233,11 @@ def _exact(own: Described, others: Described) -> list[tuple[int, int]]:
     return [(i, j) for i, j in places if i is not None and not (others is own and i == j)]
 
 
-def _candidates(own: Described, others: Described, room: int) -> list[tuple[int, int]]:
+def _candidates(own: Described, others: Described, least: float, room: int) -> list[tuple[int, int]]:
     """Pairs that are described alike, each once, the smaller index first within the training set."""
     same = others is own
     top = nearest(others.units, own.units, CANDIDATES, "pairs", same, room)
-    j, place = (top.scores >= DESCRIBED).nonzero(as_tuple=True)
+    j, place = (top.scores >= (DESCRIBED if least >= LOWEST else -1.0)).nonzero(as_tuple=True)
     i = top.indices[j, place]
     pairs = torch.stack([torch.minimum(i, j), torch.maximum(i, j)] if same else [i, j], dim=1)
     return [(i, j) for i, j in pairs.unique(dim=0).tolist()]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from precedents.explain.jobs._portrayal import Portrayal, side_by_side
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
+from precedents.metrics.features.gradient import gradient
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.paper import name_of
 from precedents.metrics.preconditioners.identity import identity
@@ -47,10 +48,17 @@ class SelfRelevance(Tabled):
     instead: str  # and which one to ask then
     portrayal: Portrayal = field(repr=False)
 
-    legend = (
-        "What the model needs by itself to believe its label: at the top are wrong labels, and rare or hard "
-        "instances."
-    )
+    gradients: bool = True  # whether vectors are gradients, in which labels take part
+
+    @property
+    def legend(self) -> str:
+        """What the numbers are of."""
+        if self.gradients:
+            return (
+                "How much of its label the model believes because of this instance alone: at the top may be "
+                "wrong labels, and rare or hard instances."
+            )
+        return "The lengths of inputs or layers: how far from zero they are, in which labels take no part."
 
     @cached_property
     def order(self) -> list[int]:
@@ -150,4 +158,5 @@ def self_relevance(relevance: Relevance, metric: str, portrayal: Portrayal) -> S
         same=SAME.get(relevance.metric.similarity),
         instead=name_of(replace(relevance.metric, similarity=dot)),
         portrayal=portrayal,
+        gradients=relevance.metric.features is gradient,
     )

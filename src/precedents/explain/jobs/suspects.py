@@ -5,8 +5,9 @@ The doubt in a label is what the model says against it, and what its neighbourho
     doubt = min(loss, 10) + log((most votes + 4) / (votes for the label + 4))
 
 The 25 nearest training instances vote, each for its own label: by the cosine of all hidden layers (of a
-sketch of 512 numbers, where they have more), or of the inputs where a model has no hidden layer. Both terms are
-logarithms of likelihoods, so that they are added as the words of independent witnesses are. Where neighbours
+sketch of 512 numbers, where they have more), or of the inputs where a model has no hidden layer. What has a
+cosine of zero, as texts without a word in common, has no vote: fewer do, or none. Both terms are logarithms
+of likelihoods, so that they are added as the words of independent witnesses are. Where neighbours
 disagree among themselves, no label has many more votes than another, and the loss decides; where the model
 has learnt its training set by heart, every loss is small, and the neighbours do. How this was chosen, and how
 it compares with the loss alone, is measured: benchmarks/suspects.py.
@@ -23,7 +24,7 @@ from torch import Tensor
 from precedents.classifier.classifier import Classifier
 from precedents.data.batch import Batch
 from precedents.data.examples import Examples
-from precedents.explain.jobs._neighbours import nearest, own_features, units, votes
+from precedents.explain.jobs._neighbours import alike, nearest, own_features, units, votes
 from precedents.explain.jobs._portrayal import Portrayal
 from precedents.explain.jobs._tabled import DRAWN, Row, Tabled
 from precedents.gradients.rows import Rows
@@ -50,21 +51,31 @@ class Evidence:
     chances: Tensor  # [n, c], the model's probabilities
     loss: Tensor  # [n], by the model's own loss
     squares: Tensor  # [n], the squared lengths under the metric: the inner product with itself
-    shares: Tensor  # [n, c], of the neighbours that have each label
+    votes: Tensor  # [n, c], how many neighbours with anything in common have each label
     neighbours: TopK  # [n, 25]
     accusers: Sequence[Sequence[int]] = ()  # for each instance the wrongly predicted cases it is a precedent of
 
     @cached_property
     def doubt(self) -> Tensor:
         """How much speaks against each label [n]."""
-        votes = self.shares * self.neighbours.indices.shape[1] + UNCAST
+        votes = self.votes + UNCAST
         own = votes.gather(1, self.labels[:, None])[:, 0]
         return self.loss.nan_to_num(nan=CAPPED).clamp(max=CAPPED) + (votes.amax(dim=1) / own).log()
 
     @cached_property
     def better(self) -> Tensor:
         """The label [n] that the model and the neighbours say together, which may be the one that is there."""
-        return (self.chances + self.shares).argmax(dim=1)
+        return (self.chances + self.votes / self.voters.clamp(min=1)[:, None]).argmax(dim=1)
+
+    @cached_property
+    def voters(self) -> Tensor:
+        """How many neighbours vote [n]."""
+        return self.votes.sum(dim=1)
+
+    @cached_property
+    def against(self) -> Tensor:
+        """The shares [n] of those that vote which have another label; NaN where none does."""
+        return 1 - self.votes.gather(1, self.labels[:, None])[:, 0] / self.voters
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +88,7 @@ class Suspects(Tabled):
     >>> _ = model.weight.data.copy_(4 * torch.eye(2))
     >>> print(pr.Explainer(model, (x, torch.tensor([0, 0, 0, 1, 1, 0]))).suspects(k=1))
     1 of 6 training labels that may be wrong, most suspicious first
-      #5  given 0  better 1  loss 3.63  40% of 5 neighbours have another label
+      #5  given 0  better 1  loss 3.63  67% of 3 neighbours have another label
     """
 
     metric: str
@@ -85,6 +96,7 @@ class Suspects(Tabled):
     indices: Sequence[int]  # most suspicious first
     portrayal: Portrayal = field(repr=False)
     judged: bool = False  # whether there were cases to accuse
+    left_out: Sequence[str] = ()  # what is said of wrong predictions that accuse nobody
 
     columns = (
         "rank",
@@ -113,6 +125,11 @@ class Suspects(Tabled):
             "most suspicious first"
         )
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """How many wrong predictions accuse nobody, as the metric cannot rank for them."""
+        return self.left_out
+
     def __len__(self) -> int:
         return len(self.indices)
 
@@ -130,7 +147,7 @@ class Suspects(Tabled):
             "doubt": float(found.doubt[i]),
             "loss": float(found.loss[i]),
             "probability": float(found.chances[i, label]),
-            "neighbours_with_another_label": 1 - float(found.shares[i, label]),
+            "neighbours_with_another_label": float(found.against[i]) if found.voters[i] else None,
             "self_relevance": float(found.squares[i]),
             "accused_by": list(found.accusers[i]) if self.judged else None,
         }
@@ -149,21 +166,27 @@ class Suspects(Tabled):
 
     def _reasons(self, row: Row) -> tuple[str, ...]:
         """A better label, and what speaks against the one that is there; what there is nothing of is empty."""
-        k = self.evidence.neighbours.indices.shape[1]
         return (
             "" if row["better"] is None else f"better {row['better']}",
             f"loss {row['loss']:.2f}",
-            f"{row['neighbours_with_another_label']:.0%} of {k} neighbours have another label",
+            self._against(row),
             _accused(row["accused_by"]),
         )
+
+    def _against(self, row: Row) -> str:
+        """What the neighbours say."""
+        voters, share = int(self.evidence.voters[row["index"]]), row["neighbours_with_another_label"]
+        if not voters:
+            return "no neighbours"
+        return f"{share:.0%} of {voters} neighbour{'s have' if voters > 1 else ' has'} another label"
 
     def strips(self) -> list[Strip]:
         """Each suspect beside its nearest neighbours, those with another label marked."""
         return [self._strip(i) for i in self.indices[:DRAWN]]
 
     def _strip(self, i: int) -> Strip:
-        labels, row = self.evidence.labels, self._row(0, i)
-        beside = [int(j) for j in self.evidence.neighbours.indices[i, :BESIDE]]
+        labels, row, found = self.evidence.labels, self._row(0, i), self.evidence.neighbours
+        beside = [int(j) for j in found.indices[i, :BESIDE][alike(found)[i, :BESIDE]]]
         return Strip(
             self.portrayal.cell(i, "\n".join(fill(reason, CAPTION) for reason in self._reasons(row) if reason)),
             [self.portrayal.cell(j, "", bool(labels[j] == labels[i])) for j in beside],
@@ -191,10 +214,11 @@ def evidence(relevance: Relevance, squares: Tensor, accusers: Sequence[Sequence[
     answers = Answering(own_features(workspace), torch.empty(len(train), model.classes, dtype=torch.double))
     own = units(replace(Vectors.of(workspace, answers.features), features=answers))
     found = nearest(own, own, NEIGHBOURS, "neighbours", same=True, room=model.budget.bytes // 16)
-    shares, logits = votes(found, train.labels, model.classes), answers.logits
+    logits = answers.logits
     pairs = zip(logits.split(PIECE), train.labels.split(PIECE), strict=True)
     losses = torch.cat([model.loss(*pair).double() for pair in pairs])
-    return Evidence(train.labels, logits.softmax(dim=1), losses, squares, shares, found, accusers)
+    own_votes = votes(found, train.labels, model.classes)
+    return Evidence(train.labels, logits.softmax(dim=1), losses, squares, own_votes, found, accusers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,10 +255,13 @@ def wrong_cases(cases: Examples, predicted: Tensor) -> list[int]:
     return [int(i) for i in (cases.labels != predicted).nonzero().flatten()]
 
 
-def accusers_of(top: TopK, places: Sequence[int], n: int) -> list[list[int]]:
-    """For each training instance the cases, whose places are given, that it is a precedent of."""
+def accusers_of(top: TopK, places: Sequence[int], unranked: Tensor, n: int) -> list[list[int]]:
+    """For each training instance the cases, whose places are given, that it is a precedent of.
+
+    Cases that are `unranked` [m] accuse nobody.
+    """
     found: list[list[int]] = [[] for _ in range(n)]
-    for case, row in zip(places, top.indices.tolist(), strict=True):
-        for i in row:
+    for case, row, lost in zip(places, top.indices.tolist(), unranked.tolist(), strict=True):
+        for i in [] if lost else row:
             found[i].append(case)
     return found

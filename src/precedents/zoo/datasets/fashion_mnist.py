@@ -29,5 +29,5 @@ CLASSES = (
 
 
 def fashion_mnist(folder: Folder = None) -> Dataset:
-    """60,000 to train on, the last twelfth of them the development set; 10,000 to test on."""
+    """As MNIST: the last twelfth is the development set; a tenth of the others is trained on."""
     return from_idx("fashion_mnist", CLASSES, files("fashion_mnist", FILES, folder))
