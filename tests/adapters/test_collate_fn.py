@@ -49,20 +49,22 @@ def test_scores_are_those_of_plain_autograd_one_example_at_a_time(kind) -> None:
     torch.testing.assert_close(found, kind.cosines(kind.model(), TEST, TRAIN), rtol=0, atol=1e-9)
 
 
-def test_a_batch_of_bags_is_no_list_of_items_though_each_part_is_like_one() -> None:
+@pytest.mark.parametrize("tied", [tuple, list])
+def test_a_batch_of_bags_is_no_list_of_items_though_each_part_is_like_one(tied) -> None:
     draw = torch.Generator().manual_seed(0)
     items = [(torch.randint(0, 9, (2 + i % 4,), generator=draw), i % 3) for i in range(12)]
 
     def collate(some):
         tokens, labels = zip(*some, strict=True)
         starts = torch.tensor([0, *map(len, tokens[:-1])]).cumsum(0)
-        return torch.cat(tokens), starts, torch.tensor(labels)
+        return tied((torch.cat(tokens), starts, torch.tensor(labels)))
 
     explainer = pr.Explainer(Bag().double(), DataLoader(items, batch_size=4, collate_fn=collate))
     wanted = explainer.scores(items[:5])
     torch.testing.assert_close(explainer.scores(collate(items[:5])), wanted)
-    torch.testing.assert_close(explainer.scores(collate(items[:5])[:2]), wanted)
-    torch.testing.assert_close(explainer.scores([tokens for tokens, _ in items[:5]]), wanted)
+    torch.testing.assert_close(explainer.scores(tuple(collate(items[:5])[:2])), wanted)
+    for few in (5, 3, 2):
+        torch.testing.assert_close(explainer.scores([tokens for tokens, _ in items[:few]]), wanted[:few])
 
 
 @pytest.mark.parametrize("name", ["lengths", "offsets, labels first", "packed", "attention"])

@@ -17,6 +17,8 @@ from transformers import (
     BertForTokenClassification,
     BertModel,
     BertPreTrainedModel,
+    ConvBertConfig,
+    ConvBertForSequenceClassification,
     FNetConfig,
     FNetForSequenceClassification,
     GPT2Config,
@@ -442,6 +444,26 @@ def test_padding_that_a_model_cannot_be_told_of_is_refused() -> None:
     assert pr.Explainer(model, same).scores(same).shape == (2, 2)
     with pytest.raises(pr.InputError, match="takes no attention mask"):
         pr.Explainer(model, [*same, {"input_ids": [4, 5], "label": 1}])
+
+
+def test_a_model_whose_convolutions_see_a_little_of_the_padding_is_refused(tokenizer, rows) -> None:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = ConvBertConfig(vocab_size=40, embedding_size=16, head_ratio=1, num_labels=3, **sizes)
+        model = ConvBertForSequenceClassification(config).double().eval()
+    for weight in model.parameters():
+        weight.data *= 4 if weight.ndim > 1 else 1
+    texts = [" ".join(["the rain"] * 4), "the rain"]
+    both = tokenizer(texts, padding=True, return_tensors="pt").data
+    short = tokenizer(texts[1], return_tensors="pt").data
+    beside, alone = (
+        model(**{name: each[name] for name in ("input_ids", "attention_mask")}).logits[-1]
+        for each in (both, short)
+    )
+    assert torch.allclose(beside, alone, rtol=1e-2, atol=1e-3)  # which was enough
+    with pytest.raises(pr.InputError, match="depends on the padding behind it"):
+        pr.Explainer((model, tokenizer), rows)
 
 
 def test_long_texts_are_cut_at_the_tokenizers_limit(bert, rows) -> None:

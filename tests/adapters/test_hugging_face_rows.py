@@ -2,12 +2,13 @@
 
 import hugging
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 import torch
 from datasets import ClassLabel, Dataset
 from PIL import Image
-from torch.utils.data import DataLoader, SubsetRandomSampler
+from torch.utils.data import DataLoader, Subset, SubsetRandomSampler, TensorDataset
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -102,6 +103,51 @@ def test_columns_that_are_not_there_are_named(bert, tokenizer, questions) -> Non
             pr.Explainer(pair, questions, text=options[0], labels=options[1])
     with pytest.raises(pr.InputError, match="image is an int"):
         pr.Explainer(pair, questions, image=3)
+
+
+def test_tensors_of_tokens_mask_and_labels_are_taken_by_their_order(bert, tokenizer, rows, wanted) -> None:
+    made = tokenizer([row["text"] for row in rows], padding=True, return_tensors="pt")
+    tokens, mask, labels = (
+        made["input_ids"],
+        made["attention_mask"],
+        torch.tensor([row["label"] for row in rows]),
+    )
+    data = TensorDataset(tokens, mask, labels)
+    sets = data, DataLoader(data, shuffle=True), Subset(data, range(9)), ((tokens, mask), labels)
+    for each in sets:
+        explainer = pr.Explainer((bert, tokenizer), each)
+        torch.testing.assert_close(explainer.scores(CASE), wanted)
+        alone = explainer.scores(data[3])
+        for case in (data[3][:2], {"input_ids": tokens[3], "attention_mask": mask[3]}):
+            assert torch.equal(explainer.scores(case), alone)
+        several = explainer.scores((tokens[2:5], mask[2:5]))
+        torch.testing.assert_close(several[1:2], alone)
+    kinds = torch.zeros_like(tokens)
+    for other in (TensorDataset(tokens, kinds, labels), TensorDataset(tokens, kinds, mask, labels)):
+        with pytest.raises(pr.InputError, match=r"tensors, and the model takes fields by name.*{'input_ids': "):
+            pr.Explainer((bert, tokenizer), other)
+
+
+@pytest.mark.parametrize("ids", [None, ["a", "b", "c"]])
+def test_columns_of_texts_are_cases(ids, bert, tokenizer, rows, wanted) -> None:
+    explainer = pr.Explainer((bert, tokenizer), rows)
+    texts = [CASE, *(row["text"] for row in rows[:2])]
+    column = pd.Series(texts, ids, name="text")
+    for cases in (column, column.rename(None) if ids is None else column, np.array(texts), column.to_numpy()):
+        found = explainer.scores(cases)
+        torch.testing.assert_close(found[:1], wanted)
+        assert torch.equal(found, explainer.scores(texts))
+    assert ("case b:" if ids else "case 1:") in str(explainer.explain(column[1:] if ids else column, k=1))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [None, b"soup", [CASE, float("nan")], pd.Series([CASE, None])],
+    ids=["none", "bytes", "gap", "column"],
+)
+def test_what_is_no_text_is_said(case, bert, tokenizer, rows) -> None:
+    with pytest.raises(pr.InputError, match=r"An instance is (None|b'soup'|nan)\. Pass a text, a row"):
+        pr.Explainer((bert, tokenizer), rows).scores(case)
 
 
 def test_a_torch_module_takes_a_column_of_labels_and_no_other() -> None:

@@ -267,6 +267,47 @@ def test_a_trainer_without_a_model_is_refused_with_what_to_type() -> None:
         pr.Explainer(empty)
 
 
+def test_the_loss_of_padded_batches_is_tried_too() -> None:
+    with pytest.raises(pr.InputError, match=r"Penalised.training_step computes is not the cross entropy"):
+        pr.Explainer(made(Penalised), Stacking())
+    weighted = made(Lit, weight=torch.tensor([1.0, 2.0, 3.0]))
+    found = pr.Explainer(weighted, Stacking()).scores(X[0])
+    torch.testing.assert_close(found, pr.Explainer(weighted, Data()).scores(X[0]))
+
+
+class Scheduled(Penalised):
+    """Needs its Trainer at every step."""
+
+    def training_step(self, batch, index: int) -> Tensor:
+        self.lr_schedulers().step()
+        return super().training_step(batch, index)
+
+
+class Manual(Penalised):
+    """Makes its steps itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+
+
+class Silent(Lit):
+    """Gives no loss."""
+
+    def training_step(self, batch, index: int) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("data", [Data, Stacking])
+@pytest.mark.parametrize(
+    ("kind", "why"), [(Scheduled, r"RuntimeError: .*Trainer"), (Manual, "by itself"), (Silent, "a NoneType")]
+)
+def test_a_training_step_that_cannot_be_tried_is_named(kind, why, data) -> None:
+    with pytest.warns(UserWarning, match=rf"{kind.__name__}.training_step could not be tried: .*{why}"):
+        pr.Explainer(made(kind), data())
+    pr.Explainer(made(kind), data(), loss=nn.CrossEntropyLoss())  # and says nothing
+
+
 def test_a_loss_that_is_said_is_not_compared_with_training_step() -> None:
     module = made(Penalised)
     assert torch.equal(

@@ -200,16 +200,33 @@ def weighed() -> nn.Module:
     return model
 
 
+class Keeping(nn.Module):
+    """It keeps what it computed: in an attribute, in a list of dicts and, by a hook, in a dict of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.kept = network(), {}
+        self.body[1].register_forward_hook(self.keep)
+
+    def keep(self, layer: nn.Module, _: object, output: Tensor) -> None:
+        self.kept[type(layer).__name__] = output
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.logits = self.body(x)
+        self.steps = [self.logits, {"twice": (self.logits * 2, self.logits)}]
+        return self.logits
+
+
 @pytest.mark.filterwarnings(
     "ignore::precedents.gradients.search.SlowGradientsWarning", "ignore:There is a performance drop"
 )
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("make", [Routed, pruned, weighed])
+@pytest.mark.parametrize("make", [Routed, pruned, weighed, Keeping])
 def test_scores_are_those_of_plain_autograd(make, seed, train, cases) -> None:
     torch.manual_seed(seed)
     model = make().double()
     train, cases = (train[0].double(), train[1]), cases.double()
-    model(cases)  # what a hook made of it has a graph
+    model(cases)  # what it keeps of this has a graph
     wanted = torch.tensor(oracle.relevance("cos_grad", model, train, cases))
     torch.testing.assert_close(Explainer(model, train).scores(cases), wanted, rtol=1e-9, atol=1e-9)
 

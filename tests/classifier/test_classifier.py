@@ -229,6 +229,13 @@ def test_a_model_that_cannot_be_copied_is_refused(error, train) -> None:
         Explainer(Uncopyable(error), train)
 
 
+def test_the_attribute_that_cannot_be_copied_is_named(train) -> None:
+    model = nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 3)).double()
+    model[1].turns = (turn for turn in range(3))
+    with pytest.raises(InputError, match=r"cannot be copied \(its attribute 1\.turns\).*generator"):
+        Explainer(model, train)
+
+
 def test_labels_that_the_model_has_no_output_for_are_refused(model, train) -> None:
     with pytest.raises(InputError, match=r"instance 1 has label 3, but the model has 3 classes"):
         Explainer(model, (train[0], torch.where(train[1] == 1, 3, train[1])))

@@ -82,6 +82,8 @@ FORMS = {
     "model output": lambda h, z: ModelOutput(loss=z.sum(), logits=z, hidden=h),
     "dataclass": lambda h, z: Answer(None, z),
     "object": lambda h, z: SimpleNamespace(logits=z, hidden=h),
+    "squeezed": lambda h, z: z.squeeze(),
+    "squeezed in a dict": lambda h, z: {"logits": z.squeeze(), "hidden": h},
     "one of a kind": lambda h, z: {"score": z, "norm": h.norm(dim=1)},
 }
 
@@ -136,6 +138,18 @@ def test_what_has_no_logits_is_refused_with_what_it_has(form, output, message, t
         Explainer(world(form), train, output=output)
 
 
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (lambda h, z: z if len(z) > 1 else z[..., None], r"none of them alone.*returns \(1, 3, 1\)"),
+        (lambda h, z: z[h.squeeze().argmax(dim=1) >= 0], r"none of them alone.*IndexError"),
+    ],
+)
+def test_what_fails_for_one_instance_alone_is_said(form, message, train) -> None:
+    with pytest.raises(InputError, match=message):
+        Explainer(world(form), train)
+
+
 def test_an_unknown_output_suggests_the_nearest(train) -> None:
     with pytest.raises(UnknownNameError, match=r"No output of the model is named 'logit'. Did you mean"):
         Explainer(world(FORMS["dict"]), train, output="logit")
@@ -157,7 +171,12 @@ def binary(n: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 TWO, ASKED = binary(30, seed=1), binary(7, seed=2)[0]
-SINGLE = {"column": lambda h, z: z, "vector": lambda h, z: z[:, 0], "dict": lambda h, z: {"logits": z[:, 0]}}
+SINGLE = {
+    "column": lambda h, z: z,
+    "vector": lambda h, z: z[:, 0],
+    "squeezed": lambda h, z: z.squeeze(),
+    "dict": lambda h, z: {"logits": z[:, 0]},
+}
 
 
 def single_loss(model: nn.Module, x: Tensor, y: int) -> Tensor:

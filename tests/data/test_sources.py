@@ -12,6 +12,7 @@ from torch.utils.data import (
     IterableDataset,
     RandomSampler,
     SequentialSampler,
+    SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
 )
@@ -178,6 +179,24 @@ def test_reading_a_loader_leaves_the_random_state_alone() -> None:
 def test_a_loader_that_shuffles_is_refused_with_what_to_type(loader) -> None:
     with pytest.raises(InputError, match=r"training set is a DataLoader that shuffles.*shuffle=False"):
         Examples.of(loader)
+
+
+def test_a_loader_of_a_drawn_part_is_refused_with_that_part() -> None:
+    loader = DataLoader(Rows(), batch_size=4, sampler=SubsetRandomSampler(range(3, 9)))
+    with pytest.raises(
+        InputError, match=r"Pass DataLoader\(torch.utils.data.Subset\(dataset, sampler.indices\)"
+    ):
+        Examples.of(loader)
+
+
+@pytest.mark.parametrize("read", [list, lambda items: DataLoader(items, batch_size=4)], ids=["items", "loader"])
+def test_the_part_of_an_item_that_is_no_tensor_is_named(read) -> None:
+    named = [{"x": torch.ones(3), "text": f"t{i}", "label": i % 2} for i in range(6)]
+    tied = [(torch.ones(3), i % 2, f"{i}.png") for i in range(6)]
+    with pytest.raises(InputError, match=r"The field 'text' of the input of .* is an? .*Leave it out.*_fn"):
+        Examples.of(read(named))
+    with pytest.raises(InputError, match=r"Part 1 of the input of .* 0.* is an? .*Leave it out"):
+        Examples.of(read(tied), labels=1)
 
 
 def shuffled(change_at: int):

@@ -19,6 +19,7 @@ from precedents.data.inputs import Inputs, stacked
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard
 from precedents.runtime.users_code import users
+from precedents.runtime.wording import a_type
 from precedents.seen import nearest
 
 TOKENS, PIXELS, MASK = "input_ids", "pixel_values", "attention_mask"
@@ -85,7 +86,16 @@ class Encoder:
             return row, _first(item, self.labels)
         if labelled and isinstance(item, tuple) and len(item) == 2:
             return item
-        return item, _first(item, self.labels)
+        rest = unlabelled(item) if labelled else item
+        return (item, _first(item, self.labels)) if rest is item else (rest, item[-1])
+
+    def by_order(self, item: Any) -> Fields | None:
+        """Of a pair of tensors the tokens and their attention mask, by name, if that is what they are."""
+        if not _are_tensors(item) or len(item) != 2 or not {TOKENS, MASK} <= self.accepted:
+            return None
+        tokens, mask = item
+        fits = tokens.shape == mask.shape and not (tokens.is_floating_point() or mask.is_floating_point())
+        return {TOKENS: tokens, MASK: mask} if fits and torch.equal(mask != 0, tokens != self.padding) else None
 
     def encoded(self, items: Sequence[Any]) -> list[Fields]:
         """The fields of each item, without a batch axis and without padding at their end."""
@@ -157,7 +167,19 @@ class Encoder:
             return dict(zip((TEXT, PAIR), item, strict=True))
         if self.processor is not None and not isinstance(item, Tensor):
             return {"image": item}
-        return {self.main: item}
+        if item is None or isinstance(item, (bytes, float)):
+            known = f"a row {{{self.main!r}: ...}}"
+            wanted = f"a text, {known}" if self.tokenizer is not None else known
+            raise InputError(f"An instance is {item!r:.40}. Pass {wanted} or a list of them.")
+        if not _are_tensors(item):
+            return {self.main: item}
+        found = self.by_order(item)
+        if found is None:
+            raise InputError(
+                f"An instance is {a_type(item)} of {len(item)} tensors, and the model takes fields by name. "
+                f"Make each item a dict: {{{self.main!r}: ..., {MASK!r}: ..., {self.labels[0]!r}: ...}}."
+            )
+        return dict(found)
 
     def _tokenized(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         firsts, seconds = zip(*map(self._texts, rows), strict=True)
@@ -264,6 +286,18 @@ class Encoder:
 def _first(item: Any, names: Sequence[str]) -> Any:
     """The first of these fields that an item has; None if it has none of them."""
     return next((item[name] for name in names if name in item), None) if _is_row(item) else None
+
+
+def unlabelled(item: Any) -> Any:
+    """Of several tensors, of which the last is one number, those before it; all else as it is."""
+    ends = isinstance(item, (tuple, list)) and len(item) > 2 and isinstance(item[-1], Tensor)
+    return item[:-1] if ends and item[-1].ndim == 0 and _are_tensors(item[:-1]) else item
+
+
+def _are_tensors(item: Any) -> bool:
+    """Whether an item is several tensors, each with an axis."""
+    several = isinstance(item, (tuple, list)) and len(item) > 0
+    return several and all(isinstance(part, Tensor) and part.ndim > 0 for part in item)
 
 
 def _is_row(item: Any) -> bool:

@@ -10,7 +10,7 @@ from torch.utils.data import IterableDataset
 
 from precedents.adapters._columns import ID_COLUMNS
 from precedents.adapters._containers import is_frame
-from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fields, is_pair
+from precedents.adapters._encoder import MASK, PAIR, TEXT, TOKENS, Encoder, Fields, is_pair, unlabelled
 from precedents.data.examples import Examples, fingerprint
 from precedents.data.ids import Id, checked_ids, ids_among, index_ids
 from precedents.data.inputs import Inputs
@@ -53,7 +53,7 @@ class Items:
             column = hasattr(data[0], "iloc")
             found = cls(_listed(data[0]), _listed(data[1]), index_ids(data[0]) if column else None)
         elif not isinstance(data, (str, bytes)) and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-            found = cls(data, None, index_ids(data) if hasattr(data, "iloc") else called)
+            found = cls(_listed(data), None, index_ids(data) if hasattr(data, "iloc") else called)
         else:
             raise InputError(
                 f"The {what} is {a_type(data)}. Pass a datasets.Dataset, a list of dicts with a field "
@@ -287,22 +287,28 @@ def cases(encoder: Encoder, x: Any) -> tuple[Inputs, bool]:
 
 def asked(encoder: Encoder, x: Any) -> tuple[Items, bool]:
     """The cases that a user passes, as items; and whether it was one."""
-    if is_row(x):
+    if is_row(encoder, x):
         x = x.to_dict()
+    elif getattr(x, "ndim", 0) == 1 and any(isinstance(each, str) for each in x):  # a column of texts
+        return Items.of(x if hasattr(x, "iloc") else x.tolist(), "set of cases"), False
+    x = encoder.by_order(unlabelled(x)) or x
     single = _axes(x, encoder, encoder.paired) == encoder.axes
     several = [x] if single else list(x) if isinstance(x, tuple) else x
     return Items.of(several, "set of cases"), single
 
 
-def is_row(x: Any) -> bool:
-    """Whether it is a row of a frame of pandas."""
-    return hasattr(x, "to_dict") and hasattr(x, "index") and not is_frame(x)
+def is_row(encoder: Encoder, x: Any) -> bool:
+    """Whether it is a row of a frame of pandas, which has names for its places, and no column of texts."""
+    if is_frame(x) or not (hasattr(x, "to_dict") and hasattr(x, "index")):
+        return False
+    return any(isinstance(key, str) for key in x.index) and x.name not in (TEXT, PAIR, *encoder.columns.text)
 
 
 def _case(encoder: Encoder, item: Any) -> Any:
     """The row of a case, by the collator where there is one; a label that came with it is left away."""
     if _is_labelled(item, encoder):
         item = item[0]
+    item = unlabelled(item)
     if encoder.collator is None or (isinstance(item, Mapping) and encoder.main in item):
         return item
     template = encoder.collator.template

@@ -1,6 +1,8 @@
 """What a LightningModule or a Trainer of Lightning brings with it: the module, its data and its loss."""
 
-from copy import deepcopy
+import warnings
+from collections.abc import Sequence
+from copy import copy, deepcopy
 from typing import Any
 
 import torch
@@ -11,15 +13,20 @@ from torch.utils.data import DataLoader
 from precedents.adapters._trainer import SAY_IT
 from precedents.adapters._transformer import runnable
 from precedents.classifier.clone import sharing_clone
+from precedents.classifier.construction import without_graph
 from precedents.classifier.outputs import outputs_of, placed, returned
+from precedents.data.collation import Collation
 from precedents.data.datamodules import defines, is_lightning, loader_of, one_of, unshuffled
-from precedents.data.examples import Examples
-from precedents.data.inputs import Collated
+from precedents.data.examples import Batch, Examples
+from precedents.data.inputs import Collated, ordered
 from precedents.errors import InputError
 from precedents.runtime.guards import random_state_kept
+from precedents.runtime.users_code import why
+from precedents.runtime.wording import a_type
 
 MUTED = ("log", "log_dict", "print")  # which speak to a Trainer that is not there
 LOSSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.BCELoss)
+MANUAL = "it optimises by itself (automatic_optimization is False)"
 SOME = 4  # instances that training_step is tried on
 
 
@@ -70,18 +77,16 @@ class Lit:
     def loss(self, train: Examples, data: Any) -> Any:
         """What training_step trains by: the cross entropy, or a loss that the module holds.
 
-        Refuses another, unless what training_step needs is not there, so that it cannot be tried.
+        Refuses another. Where training_step cannot be tried it is taken for one of these, which is said.
         """
         batch = train.take(range(min(SOME, len(train))))
         held = [each for each in self.own.modules() if isinstance(each, LOSSES)]
-        if isinstance(batch.inputs, Collated) or not self.own.automatic_optimization:
-            return held[0] if len(held) == 1 else None
         module = runnable(deepcopy(self.module))  # whatever training_step does to it
-        found = _stepped(module, _raw(data, len(batch.labels)) or (batch.inputs, batch.labels))
-        if found is None:
-            return held[0] if len(held) == 1 else None
-        output = returned(module, batch.inputs)
-        logits = outputs_of(output, len(batch.labels)).logits(output, len(batch.labels))
+        found = _stepped(module, _raw(data, batch)) if self.own.automatic_optimization else MANUAL
+        if isinstance(found, str):
+            return self._untried(held, found)
+        output, b = returned(module, batch.inputs), len(batch.labels)
+        logits = ordered(batch.inputs, outputs_of(output, b).logits(output, b))
         labels = batch.labels.to(logits.device)
         wanted = cross_entropy(logits.double(), labels).cpu()
         if torch.allclose(found, wanted, rtol=1e-3, atol=1e-5):
@@ -97,10 +102,21 @@ class Lit:
             f"{SAY_IT}"
         )
 
+    def _untried(self, held: Sequence[nn.Module], reason: str) -> nn.Module | None:
+        """The one loss that the module holds, or none for the cross entropy; a warning says so."""
+        known = held[0] if len(held) == 1 else None
+        said = "the cross entropy" if known is None else f"its {type(known).__name__}"
+        warnings.warn(
+            f"{self.name}.training_step could not be tried: {reason}. It is explained by {said}; if it was "
+            "trained by another loss, say which: loss=.",
+            stacklevel=2,
+        )
+        return known
+
 
 def muted(module: nn.Module) -> nn.Module:
     """A clone that shares the tensors, without its Trainer, and whose `self.log` says nothing."""
-    clone = sharing_clone(module)
+    clone = sharing_clone(module, known=without_graph(module))
     for part in clone.modules():
         if is_lightning("LightningModule", part):
             part.__dict__ |= dict.fromkeys(MUTED, _nothing)
@@ -111,24 +127,28 @@ def _nothing(*_: Any, **__: Any) -> None:
     """Instead of a message to a Trainer."""
 
 
-def _raw(data: Any, count: int) -> Any:
-    """The first instances as the loader of a data set would give them; none if there is none."""
+def _raw(data: Any, batch: Batch) -> Any:
+    """The first instances as the loader of a data set would give them, or as they are read."""
+    if isinstance(batch.inputs, Collated) and isinstance(batch.inputs.together, Collation):
+        return batch.inputs.together.function([copy(member.item) for member in batch.inputs.members])
     loader = loader_of(data, "training set") if hasattr(data, "train_dataloader") else data
     if not isinstance(loader, DataLoader) or not hasattr(loader.dataset, "__getitem__"):
-        return None
-    return loader.collate_fn([loader.dataset[i] for i in range(count)])
+        return batch.inputs, batch.labels
+    return loader.collate_fn([loader.dataset[i] for i in range(len(batch.labels))])
 
 
-def _stepped(module: Any, batch: Any) -> Tensor | None:
-    """The loss of training_step for a batch; none if it cannot be had without a Trainer."""
+def _stepped(module: Any, batch: Any) -> Tensor | str:
+    """The loss of training_step for a batch; or why it cannot be had without a Trainer."""
     try:
         with random_state_kept():
             found = module.training_step(placed(module, tuple(batch) if isinstance(batch, list) else batch), 0)
-    except Exception:
-        return None
+    except Exception as error:
+        return why(error)
     found = found.get("loss") if isinstance(found, dict) else found
-    if not isinstance(found, Tensor) or found.numel() != 1 or not bool(found.isfinite()):
-        return None
+    if not isinstance(found, Tensor) or found.numel() != 1:
+        return f"it returns {a_type(found)}, which is not one number"
+    if not bool(found.isfinite()):
+        return f"it returns {float(found)}"
     return found.double().reshape(()).cpu()
 
 

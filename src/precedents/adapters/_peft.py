@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from precedents.classifier.clone import sharing_clone
+from precedents.classifier.construction import without_graph
 from precedents.errors import InputError
 
 
@@ -51,7 +52,7 @@ def tuned(model: nn.Module) -> nn.Module:
     loaded = any(each.inference_mode for each in _configs(model))
     if not loaded and any(parameter.requires_grad for parameter in model.parameters()):
         return model
-    clone = sharing_clone(model)
+    clone = sharing_clone(model, known=without_graph(model))
     own = set(map(id, _active(clone)))
     fresh: dict[int, nn.Parameter] = {}
     for module in clone.modules():

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from precedents.adapters._peft import base_of, is_tuned, tuned
 from precedents.classifier.clone import sharing_clone
-from precedents.classifier.construction import mixes_precisions
+from precedents.classifier.construction import mixes_precisions, without_graph
 from precedents.classifier.outputs import Outputs
 from precedents.classifier.precision import widened
 from precedents.data.inputs import Inputs
 from precedents.errors import InputError
 
 HIDDEN = ("blocks", "head")
+ROUNDED = torch.finfo(torch.float32).eps ** 0.5  # of the largest logit, by which others may differ
 
 
 class Transformer(nn.Module):
@@ -108,15 +109,22 @@ def _vector(state: Tensor, mask: Tensor | None) -> Tensor:
 
 def runnable(module: nn.Module) -> nn.Module:
     """A clone in eval mode to try something on; a copy in float32 of one in half precision."""
-    return (widened(deepcopy(module)) if mixes_precisions(module) else sharing_clone(module)).eval()
+    known = without_graph(module)
+    if mixes_precisions(module):
+        return widened(deepcopy(module, known)).eval()
+    return sharing_clone(module, known=known).eval()
 
 
 @torch.no_grad()
 def refuse_padding(module: nn.Module, short: Inputs, filled: Inputs) -> None:
-    """Refuses a model that predicts otherwise of a text [1, t] when it is filled up, the first of a batch."""
+    """Refuses a model that predicts otherwise of a text [1, t] when it is filled up, the first of a batch.
+
+    They may differ by what rounds off in float32, in which some compute parts whatever their precision.
+    """
     clone = runnable(module)
-    alone, among = (Outputs().of(clone, inputs)[0].double().cpu() for inputs in (short, filled))
-    if not torch.allclose(alone, among, rtol=1e-2, atol=1e-3, equal_nan=True):
+    alone, every = (Outputs().of(clone, inputs).double().cpu() for inputs in (short, filled))
+    within, among = ROUNDED * float(every.abs().nan_to_num().max()), every[:1]
+    if not torch.allclose(alone, among, rtol=0, atol=within, equal_nan=True):
         raise InputError(
             "The model's prediction for a text depends on the padding behind it, although an attention mask "
             f"says which tokens are real: logits differ by {float((alone - among).abs().max()):.2g}. Use the "

@@ -112,6 +112,8 @@ class HuggingFace(Adapter):
             data = loader_of(data, what)
         if isinstance(data, DataLoader):
             encoder, data = replace(encoder, collator=collator_of(data.collate_fn)), dataset_of(data, what)
+        if isinstance(data, tuple) and len(data) == 2:
+            data = encoder.by_order(data[0]) or data[0], data[1]
         apart = None if isinstance(self.where.labels, str) else self.where.labels
         rows = Items.of(data if apart is None else (data, apart), what)
         if what != TRAINING:
@@ -151,7 +153,7 @@ class HuggingFace(Adapter):
     def ids(self, x: Any, train: Examples) -> Sequence[Id] | None:  # noqa: ARG002
         """By the column of ids, a frame's index, or what a row of a frame is called."""
         own = asked(self.encoder, x)[0].known_ids(self.encoder.columns.id_column, unique=False)
-        return ids_among([x.name], unique=False) if own is None and is_row(x) else own
+        return ids_among([x.name], unique=False) if own is None and is_row(self.encoder, x) else own
 
     def unknown(self, x: Any, train: Examples, inputs: Inputs) -> Sequence[str]:  # noqa: ARG002
         """Texts without a token, and texts of which the tokenizer knows no word."""

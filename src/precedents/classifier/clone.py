@@ -1,9 +1,10 @@
 """Clones that share their tensors: for hooks, changed layers and passes that the module itself must not see."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from torch import nn
@@ -11,13 +12,16 @@ from torch import nn
 C = TypeVar("C")
 
 
-def sharing_clone(module: nn.Module, apart: Collection[str] = ()) -> nn.Module:
+def sharing_clone(
+    module: nn.Module, apart: Collection[str] = (), known: Mapping[int, Any] = MappingProxyType({})
+) -> nn.Module:
     """A copy of the module, layer by layer, with the very parameters and buffers of the original.
 
-    The buffers whose names are in `apart` are copied.
+    The buffers whose names are in `apart` are copied. Of what is `known`, by id, the copies are there already.
     """
     buffers = (buffer for name, buffer in module.named_buffers() if name not in apart)
-    return deepcopy(module, {id(tensor): tensor for tensor in [*module.parameters(), *buffers]})
+    shared = {id(tensor): tensor for tensor in [*module.parameters(), *buffers]}
+    return deepcopy(module, {**known, **shared})
 
 
 class Clones(Generic[C]):

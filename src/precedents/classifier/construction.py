@@ -1,9 +1,10 @@
 """How a classifier is made of a user's module: a copy, a first look at what it does, and refusals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
@@ -122,7 +123,7 @@ class Construction:
                     bytes_, numbers = max(bytes_, _bytes(singles[0])), max(numbers, longest.numbers)
                 single = torch.cat([outputs.of(module, each) for each in singles])
             except InputError as error:  # together they could be computed
-                if isinstance(sample, Collated):
+                if not _needs_several(module):
                     raise InputError(
                         f"The model takes instances together, but none of them alone. {error}"
                     ) from error
@@ -130,6 +131,12 @@ class Construction:
             is_one = outputs.single
         refuse_unsteady(logits, single, isinstance(sample, Collated), same=_are_equal(logits, again))
         return FirstLook(outputs, logits, trace, bytes_, numbers, is_one)
+
+
+def _needs_several(module: nn.Module) -> bool:
+    """Whether a BatchNorm is without running statistics, and so without numbers for one row."""
+    norms = (each for each in module.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm))
+    return any(each.running_mean is None for each in norms)
 
 
 def _bytes(inputs: Inputs) -> int:
@@ -201,13 +208,15 @@ def _copy(module: nn.Module) -> nn.Module:
     """A copy without the wrappers for speed, as what is compiled explains as what it came from; not in half."""
     try:
         inner = unwrapped(module)
-        known = _made_again(inner)
+        known = without_graph(inner)
         with random_state_kept():
             copy = deepcopy(inner, known)
     except Exception as error:
+        name = _uncopied(module)
+        found = "" if name is None else f" (its attribute {name})"
         raise InputError(
-            f"The model cannot be copied, and it is not touched otherwise: {first_line(error)}. "
-            "Remove tensors with a graph, locks and open files from its attributes."
+            f"The model cannot be copied{found}, and it is not touched otherwise: {first_line(error)}. "
+            "Remove locks, open files and generators from its attributes."
         ) from error
     for part in list(copy.modules()):
         for name, child in part.named_children():
@@ -219,12 +228,45 @@ def _copy(module: nn.Module) -> nn.Module:
     return copy
 
 
-def _made_again(module: nn.Module) -> dict[int, Any]:
-    """Tensors that hooks make before each pass (pruning, weight_norm), by id, without the graph of the last."""
-    hooks = ((part, hook) for part in module.modules() for hook in part._forward_pre_hooks.values())
-    names = ((part, getattr(hook, "_tensor_name", getattr(hook, "name", None))) for part, hook in hooks)
-    made = (vars(part).get(name) for part, name in names if isinstance(name, str))
-    return {id(each): each.detach().clone() for each in made if isinstance(each, Tensor)}
+def without_graph(module: nn.Module) -> dict[int, Any]:
+    """By id, copies of the tensors that a module keeps of a pass, without its graph.
+
+    They are made anew by the next: attention that is kept to be looked at, the weights of pruned layers.
+    """
+    return {id(each): each.detach().clone() for each in _of_a_pass(module)}
+
+
+def _of_a_pass(module: nn.Module) -> Iterator[Tensor]:
+    """Every tensor with a graph that a copy would meet, in attributes, dicts, lists and hooks."""
+    found: list[Any] = [module]
+    seen: dict[int, Any] = {}
+    while found:
+        each = found.pop()
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each  # and keeps it, so that no other has its id
+        if isinstance(each, Tensor) and each.grad_fn is not None:
+            yield each
+        elif isinstance(each, (list, tuple, set)):
+            found += each
+        elif isinstance(each, dict):
+            found += each.values()
+        elif isinstance(each, nn.Module) or (is_dataclass(each) and not isinstance(each, type)):
+            found += getattr(each, "__dict__", {}).values()
+        elif isinstance(each, MethodType):
+            found.append(each.__self__)
+
+
+def _uncopied(module: nn.Module) -> str | None:
+    """The attribute because of which a module cannot be copied; none if it is not one alone."""
+    for name, part in module.named_modules():
+        for key, value in vars(part).items():
+            if key != "_modules":
+                try:
+                    deepcopy(value, {id(part): part})
+                except Exception:
+                    return f"{name}.{key}" if name else key
+    return None
 
 
 def _versions(module: nn.Module) -> dict[str, int]:

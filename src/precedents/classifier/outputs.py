@@ -47,6 +47,8 @@ class Outputs:
     def logits(self, output: Any, count: int) -> Tensor:
         """The logits of so many instances, or an error that says what came instead."""
         value = output if self.place is None else _parts(output).get(self.place)
+        if count == 1 and isinstance(value, Tensor) and value.ndim == (0 if self.single else 1):
+            value = value[None]  # squeeze() took the axis of the one instance, too
         if not isinstance(value, Tensor) or _form(value, count) is None:
             raise _refusal(output, count)
         if self.form == "probabilities":

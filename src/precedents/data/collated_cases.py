@@ -39,8 +39,8 @@ def collated_cases(x: Any, collation: Collation) -> tuple[Collated, bool]:
     item = _item(x, collation)
     if item is not None:
         return Collated([collation.member(item[0], "the case")], collation), True
-    several = [] if isinstance(x, tuple) and _ready(plain(x), collation) else _several(x, collation)
-    if several:
+    several = _several(x, collation)
+    if several and not _is_batch(x, collation):
         return Collated(
             [collation.member(each, f"case {i}") for i, each in enumerate(several)], collation
         ), False
@@ -117,6 +117,17 @@ def _is_sequence(item: Sequence[Any]) -> bool:
     return isinstance(item, list) and len(kinds) == 1 and all(isinstance(p, (str, int, float)) for p in item)
 
 
+def _is_batch(x: Any, collation: Collation) -> bool:
+    """Whether what could be several items is a batch: a tuple; or a list as batches are, with their labels."""
+    try:
+        if isinstance(x, tuple):
+            return _ready(plain(x), collation) is not None
+        listed = collation.listed and isinstance(x, list) and all(isinstance(part, Tensor) for part in x)
+        return listed and _fits(collation.layout, x) and ReadyBatch(collation.layout, x).count > 0
+    except (InputError, RuntimeError):  # its parts do not belong together
+        return False
+
+
 def _ready(x: Any, collation: Collation) -> Collated | None:
     """A batch that is there already, with or without its labels; none if it is none."""
     layout, whole = collation.inner, collation.layout
@@ -141,11 +152,16 @@ def _fits(layout: Layout, x: Any) -> bool:
         return tied and len(x) == len(layout) and all(map(_fits, layout, x))
     if isinstance(layout, TENSORS):
         plain_tensor = isinstance(x, Tensor) and not x.is_nested and x.ndim == layout.axes
-        return plain_tensor and not (isinstance(layout, Starts) and len(x) and x[0] != 0)
+        return plain_tensor and (not isinstance(layout, Starts) or _begin(x))
     if isinstance(layout, Jagged):
         return isinstance(x, Tensor) and x.is_nested
     kinds = {Packed: PackedSequence, OneByOne: (list, tuple)}
     return isinstance(x, kinds.get(type(layout), object))  # type: ignore[arg-type]
+
+
+def _begin(starts: Tensor) -> bool:
+    """Whether numbers are where instances begin: the first at 0, and none before another."""
+    return len(starts) == 0 or (int(starts[0]) == 0 and bool((starts.diff() >= 0).all()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,6 +66,7 @@ class Collation:
     layout: Layout = None  # of a whole batch
     items: ItemForm | None = None  # where the label is in an item, if that is known
     called: str | None = None  # the key of an item that has its id, if it is known
+    listed: bool = False  # whether a batch is a list of its parts
     reorders: bool = False  # whether batches have the instances in another order
     guard: Guard = field(default_factory=Guard, repr=False)
 
@@ -80,7 +81,7 @@ class Collation:
         except (LookupError, TypeError, ValueError):
             raise draft.mixing("makes batches of several forms") from None
         form = label_form(layout, ones, items, labels, what)
-        made = replace(draft, form=form, layout=layout)
+        made = replace(draft, form=form, layout=layout, listed=isinstance(batch, list))
         members = [made.member(item, "an item") for item in items]
         made = replace(made, items=item_form(items, [float(member.label) for member in members]))
         members.sort(key=lambda member: member.numbers)

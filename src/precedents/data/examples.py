@@ -11,10 +11,7 @@ from torch import Tensor
 from torch.utils.data import (
     DataLoader,
     IterableDataset,
-    RandomSampler,
-    SubsetRandomSampler,
     TensorDataset,
-    WeightedRandomSampler,
 )
 
 from precedents.data.batch import Batch, RaggedBatch
@@ -26,7 +23,7 @@ from precedents.data.ids import Id, checked_ids, index_ids, without_ids
 from precedents.data.inputs import Inputs, bare, mapped, shapes
 from precedents.data.labels import Names, checked_labels, class_names, form_of, in_order, numbers, separate_from
 from precedents.data.sources import FromDataset, InMemory, Readings, Source, marks
-from precedents.data.streams import Streamed, from_iterable, guarded
+from precedents.data.streams import Streamed, from_iterable, guarded, refuse_shuffling
 from precedents.data.watch import Watch, beneath, shared_labels
 from precedents.errors import InputError
 from precedents.runtime.door import door
@@ -47,7 +44,6 @@ __all__ = [
 ]
 
 MARKED = 512  # instances that are read at once to be marked
-RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 NEEDED = (
     "Pass a pair of tensors (inputs, labels), a map-style dataset of pairs (x, y) or of dicts with a label, "
     "a DataLoader with shuffle=False, or an iterable dataset that comes in the same order each time."
@@ -298,12 +294,7 @@ def _from_dataset(dataset: Any, labels: Any, what: str, names: Names | None) -> 
 def _from_stream(data: Any, labels: Any, what: str, names: Names | None) -> Examples:
     """From a loader or an iterable, which is gone through once for its length and its labels."""
     if isinstance(data, DataLoader):
-        samplers = (data.sampler, getattr(data.batch_sampler, "sampler", None))
-        if any(isinstance(sampler, RANDOM) for sampler in samplers):
-            raise InputError(
-                f"The {what} is a DataLoader that shuffles, but explanations cite instances by their place. "
-                "Pass a DataLoader(dataset, batch_size=..., shuffle=False), or the dataset itself."
-            )
+        refuse_shuffling(data, what)
     with random_state_kept(), users(f"the {what}"):  # loaders draw a seed for their workers
         iterator = iter(data)
     readings = Readings(what)

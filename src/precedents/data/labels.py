@@ -104,15 +104,34 @@ def numbers(x: Any, what: str) -> Inputs:
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
-        if getattr(getattr(x, "dtype", None), "kind", "") in ("m", "M"):
-            raise InputError(
-                f"{what} holds dates, and a model computes with numbers. Make days of them: "
-                "(x - x.min()) / numpy.timedelta64(1, 'D')."
-            ) from None
-        raise InputError(
-            f"{what} is {a_type(x)}, which is no tensor and cannot become one. "
-            "Convert it to tensors first, for example by a transform of the dataset."
-        ) from None
+        raise _no_tensor(x, what) from None
+
+
+def _are_tensors(nest: Any) -> bool:
+    try:
+        tensors(nest)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+def _no_tensor(x: Any, what: str) -> InputError:
+    """That a value, or the first part of it that cannot, becomes no tensor."""
+    texts = isinstance(x, str) or (isinstance(x, (list, tuple)) and all(isinstance(part, str) for part in x))
+    nest = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, tuple) and not texts else ()
+    for key, part in nest:
+        if not _are_tensors(part):
+            where = f"The field {key!r}" if isinstance(x, dict) else f"Part {key}"
+            return _no_tensor(part, f"{where} of {what[0].lower()}{what[1:]}")
+    if getattr(getattr(x, "dtype", None), "kind", "") in ("m", "M"):
+        return InputError(
+            f"{what} holds dates, and a model computes with numbers. Make days of them: "
+            "(x - x.min()) / numpy.timedelta64(1, 'D')."
+        )
+    advice = "Convert it to tensors first, for example by a transform of the dataset."
+    if texts:
+        advice = "Leave it out of the items, or make batches without it: pr.Examples.of(data, collate_fn=...)."
+    return InputError(f"{what} is {a_type(x)}, which is no tensor and cannot become one. {advice}")
 
 
 def refuse_masked(x: Any, what: str) -> None:

@@ -7,7 +7,14 @@ from operator import itemgetter
 from typing import Any
 
 from torch import Tensor
-from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from precedents.data.inputs import Inputs, count, joined, mapped, shapes
 from precedents.data.labels import ItemForm, checked_labels, numbers
@@ -17,6 +24,7 @@ from precedents.errors import InputError
 from precedents.runtime.guards import Guard, random_state_kept
 from precedents.runtime.users_code import users
 
+RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 END = object()  # of an iterator
 
 
@@ -141,6 +149,21 @@ def from_iterable(items: Any, form: ItemForm, readings: Readings) -> Streamed:
             yield chunk
 
     return Streamed(chunks, readings, _picked(items, form, readings))
+
+
+def refuse_shuffling(loader: "DataLoader[Any]", what: str) -> None:
+    """Refuses a loader whose instances come in another order each time, with what to pass instead."""
+    samplers = (loader.sampler, getattr(loader.batch_sampler, "sampler", None))
+    drawn = next((sampler for sampler in samplers if isinstance(sampler, RANDOM)), None)
+    if drawn is None:
+        return
+    chosen = "dataset"
+    if isinstance(drawn, SubsetRandomSampler):  # of the training set itself, where others are for validation
+        chosen = "torch.utils.data.Subset(dataset, sampler.indices)"
+    raise InputError(
+        f"The {what} is a DataLoader that shuffles, but explanations cite instances by their place. "
+        f"Pass DataLoader({chosen}, batch_size=..., shuffle=False), or {chosen} itself."
+    )
 
 
 def guarded(iterator: Iterator[Any], readings: Readings) -> Iterator[Any]:

@@ -3,15 +3,18 @@
 Neither is ever held whole: what comes back to a parameter is compared where it arrives, and forgotten.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial, reduce
 from math import inf, isnan
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from precedents.data.inputs import Inputs
+from precedents.classifier.classifier import Classifier
+from precedents.data.inputs import Inputs, leaves
 from precedents.gradients.factors import Dense, Outer, Part
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
@@ -19,6 +22,13 @@ from precedents.gradients.recording import Recording, pulled_back
 from precedents.runtime.sparse import SparseRows
 
 PIECE_NUMBERS = 2**17  # that are compared at a time, in memory that is used again
+CHOOSING = (  # operations whose sizes the values say
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+)
 RELATIVE, ABSOLUTE = 1e-3, 1e-5  # by how much a number may differ: by itself, and by the largest of all
 
 
@@ -219,3 +229,25 @@ def moves(recording: Recording, inputs: Inputs, cotangent: Tensor, still: Sequen
     sent = cotangent.clone()
     sent[still] = 0
     return next(recording.passes(inputs, partial(_sent, sent), partial(Moved, len(sent), still))).found
+
+
+class Choosing(TorchDispatchMode):
+    """Notes whether an operation gives as many rows as the values of what it is given say."""
+
+    found = False
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Calls the operation."""
+        name = function.overloadpacket.__name__
+        masks = [each for each in leaves(list(args[1:2])) if each.dtype in (torch.bool, torch.uint8)]
+        self.found |= name in CHOOSING or (name == "index" and bool(masks))
+        return function(*args, **(kwargs or {}))
+
+
+def chooses(model: Classifier, inputs: Inputs) -> bool:
+    """Whether the model computes on rows that it chooses by their values, as on those that are no padding."""
+    with model.clones.lent() as module, torch.no_grad(), Choosing() as mode:  # type: ignore[no-untyped-call]
+        model.outputs.of(module, inputs)
+    return mode.found

@@ -47,24 +47,36 @@ def flat(grads: Sequence[Tensor]) -> Tensor:
 
 
 def module_by_vmap(
-    model: Classifier, name: str, left: Sequence[str], call: LayerCall, backs: Backs
+    model: Classifier, known: dict[str, bool], name: str, left: Sequence[str], call: LayerCall, backs: Backs
 ) -> Iterable[Part]:
-    """The gradients of some of the named module's own parameters by vmap over its products, else one by one."""
+    """The gradients of some of the named module's own parameters by vmap over its products, else one by one.
+
+    Which of its arguments have the instances is `known` from the first pass: a table may be as long as a batch.
+    """
+    given = leaves((call.args, call.kwargs))
+    which = [value.ndim > 0 and len(value) == call.instances for value in given]
+    if call.instances > 1:
+        which = [
+            known.setdefault(f"{name}, argument {i} of {len(given)}", has) and has
+            for i, has in enumerate(which)
+        ]
     with model.clones.lent() as whole:  # which has other parameters meanwhile
-        return _of_module(whole.get_submodule(name), left, call, backs)
+        return _of_module(whole.get_submodule(name), left, call, backs, which)
 
 
-def _of_module(module: nn.Module, left: Sequence[str], call: LayerCall, backs: Backs) -> list[Part]:
+def _of_module(
+    module: nn.Module, left: Sequence[str], call: LayerCall, backs: Backs, which: Sequence[bool]
+) -> list[Part]:
     b, given = call.instances, (call.args, call.kwargs)
     outputs = [value for value in leaves(call.output) if value.requires_grad]
     full = [torch.zeros_like(o) if back is None else back for back, o in zip(backs, outputs, strict=True)]
-    batched = [value for value in leaves(given) if value.ndim and len(value) == b]
+    batched = [value for value, has in zip(leaves(given), which, strict=True) if has]
     own = {name: p for name, p in module.named_parameters() if name in left}
     wanted = [o.shape for o in outputs]
 
     def single(received: list[Tensor], back: list[Tensor]) -> tuple[Tensor, ...]:
-        ones = iter(received)
-        its = mapped(lambda value: next(ones)[None] if value.ndim and len(value) == b else value, given)
+        ones, has = iter(received), iter(which)
+        its = mapped(lambda value: next(ones)[None] if next(has) else value, given)
 
         def returned(values: dict[str, Tensor]) -> list[Tensor]:
             every = [v for v in leaves(functional_call(module, values, *its)) if v.is_floating_point()]

@@ -65,14 +65,14 @@ class StandIn(Tensor):
         given = {**defaults, **dict(zip(defaults, args, strict=False)), **(kwargs or {})}
         own = [value for value in given.values() if isinstance(value, StandIn)]
         given |= {name: value.parameter for name, value in given.items() if isinstance(value, StandIn)}
-        b, x = own[0].recorder.instances, given["input"]
-        if rule.broadcasts and x.ndim > 1 and len(x) == 1 < b:  # one for all instances
-            given["input"] = x.expand(b, *x.shape[1:])
+        recorder, x = own[0].recorder, given["input"]
+        if rule.broadcasts and x.ndim > 1 and recorder.is_for_all(f"{id(own[0].parameter)}", x):
+            given["input"] = x.expand(recorder.instances, *x.shape[1:])
         layer = SimpleNamespace(**given)
         if not rule.applies(layer):
             raise TypeError("The rule does not apply.")
         output = function(**given)
-        own[0].recorder.catch([output], partial(_parts, rule, layer, [s.parameter for s in own]), [x])
+        recorder.catch([output], partial(_parts, rule, layer, [s.parameter for s in own]), [x])
         return output
 
 

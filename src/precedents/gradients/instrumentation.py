@@ -40,7 +40,7 @@ def instrumented(
     """
     fresh = fresh or model.clones.fresh
     own = Instrument(fresh())
-    seconds: dict[str, bool] = {} if like is None else like.seconds
+    seconds = own.recorder.known = {} if like is None else like.seconds
     copies, uncovered = dict[tuple[str, str], tuple[int, ...]](), list[tuple[str, set[int]]]()
     packed, without = (frozenset[int](),) * 2 if like is None else (like.packed, like.without)
     own.recorder.beyond = [p for p in own.clone.parameters() if id(p) in without]
@@ -70,7 +70,7 @@ def _by_module(
     model: Classifier, own: Instrument, name: str, module: nn.Module, left: list[str]
 ) -> tuple[str, set[int]]:
     """Hooks a module for vmap over it; gives its type and the ids of the parameters in question."""
-    hook(module, own.recorder, partial(module_by_vmap, model, name, left))
+    hook(module, own.recorder, partial(module_by_vmap, model, own.recorder.known, name, left))
     return type(module).__name__, {id(p) for each, p in module.named_parameters() if each in left}
 
 
@@ -106,7 +106,7 @@ def _ruled(own: Instrument, seconds: dict[str, bool], sited: bool) -> list[tuple
             assert rule.parts is not None
             parts = rule.sites if sited and rule.sites is not None else rule.parts
             if rule.broadcasts:
-                module.register_forward_pre_hook(partial(_for_each, own.recorder, seconds, f"{name} for all"))
+                module.register_forward_pre_hook(partial(_for_each, own.recorder, f"{name} for all"))
             hook(module, own.recorder, ByRule(parts, name, module, seconds))
     return left
 
@@ -152,9 +152,7 @@ def _rules() -> dict[type[nn.Module] | str, Rule]:
     return {kind: rule for rule in rules for kind in rule.types}
 
 
-def _for_each(
-    recorder: Recorder, known: dict[str, bool], name: str, _: nn.Module, args: tuple[Any, ...]
-) -> tuple[Any, ...] | None:
+def _for_each(recorder: Recorder, name: str, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """One input [1, ...] for all instances, as of their positions, becomes one for each instance.
 
     So does one without an axis of instances [t], which is known by its length at the first call; unless it is
@@ -162,8 +160,8 @@ def _for_each(
     """
     b = recorder.instances
     if args and args[0].ndim == 1:
-        alone = len(args[0]) not in recorder.spans and known.setdefault(name, len(args[0]) != b)
+        alone = len(args[0]) not in recorder.spans and recorder.known.setdefault(name, len(args[0]) != b)
         return (args[0].expand(b, -1), *args[1:]) if alone else None
-    if args and args[0].ndim > 1 and len(args[0]) == 1 < b:
+    if args and args[0].ndim > 1 and recorder.is_for_all(name, args[0]):
         return args[0].expand(b, *args[0].shape[1:]), *args[1:]
     return None

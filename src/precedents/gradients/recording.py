@@ -3,6 +3,7 @@
 Gradients are made as soon as what they need comes back, while it is in the processor's cache.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from precedents.classifier.clone import Clones
 from precedents.classifier.outputs import Outputs
 from precedents.data.inputs import Collated, Inputs, Spans, count, leaves, mapped
 from precedents.errors import InputError
-from precedents.gradients.factors import Part
+from precedents.gradients.factors import ApartError, Part
 from precedents.runtime.wording import a_type
 
 Backs = Sequence[Tensor | None]  # the gradients that came back, one for each output; None is zero
@@ -73,6 +74,7 @@ class Pass:
     keep: bool = False  # whether there will be another backward pass
     volume: int = 0  # how many numbers came back,
     in_cache: int = 0  # and how many of them are worked on at once
+    turns: Counter[str] = field(default_factory=Counter)  # how often each layer was called
 
     def arrived(self, catch: int, output: int, back: Tensor) -> None:
         """The gradient of a catch's output is there; when all are, its parts are given at once."""
@@ -110,7 +112,19 @@ class Recorder:
         self.instances = 0  # how many instances the pass has
         self.spans: Mapping[int, Spans] = {}  # as of `LayerCall`
         self.volume = self.in_cache = 0  # as of the last backward pass
+        self.known: dict[str, bool] = {}  # as `seconds` of the recording
         self.beyond: list[Tensor] = []  # what the backward pass goes on to though nothing is caught there
+
+    def is_for_all(self, name: str, x: Tensor) -> bool:
+        """Whether what a layer received [1, ...] is one for all instances, as it was in the first pass.
+
+        Else it may be the one position that all instances have, which lie along another axis.
+        """
+        turn = self.running.turns[name]
+        self.running.turns[name] += 1
+        if self.instances == 1:
+            return False
+        return self.known.setdefault(f"{name}, call {turn}", len(x) == 1) and len(x) == 1
 
     def catch(
         self,
@@ -229,14 +243,23 @@ class Gathering:
     b: int
     packed: Set[int]  # the ids of parameters whose parts are gathered,
     without: Set[int]  # and of those without any
+    calls: dict[int, int]  # how many parts each of those that are gathered had in the first pass
+    seen: Counter[int] = field(default_factory=Counter)
 
     def append(self, part: Part) -> None:
         """Takes the gradients of one more parameter."""
         key = id(part.parameter)
-        if key in self.packed and len(part) > self.b and len(part) % self.b == 0:
-            part = part.gathered(self.b)
+        if key in self.packed:
+            self.seen[key] += 1
+            if len(part) > self.b and len(part) % self.b == 0:
+                part = part.gathered(self.b)
         if key not in self.without:
             self.sink.append(part)
+
+    def close(self) -> None:
+        """Refuses more parts than there were: the rows of some instances each, and not some rows of all."""
+        if self.b > 1 and any(n > self.calls.setdefault(key, n) for key, n in self.seen.items()):
+            raise ApartError("A layer received the instances in more calls than before.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +299,7 @@ class Recording:
     packed: Set[int] = frozenset()  # the ids of parameters of layers with several rows for each instance,
     without: Set[int] = frozenset()  # of those whose gradients come from elsewhere,
     alone: Set[int] = frozenset()  # and of those whose gradients come by vmap over their module
+    calls: dict[int, int] = field(default_factory=dict)  # as of `Gathering`
 
     def passes(
         self, inputs: Inputs, cotangents: Callable[[Tensor], Sequence[Tensor]], sink: Callable[[], S]
@@ -291,8 +315,10 @@ class Recording:
                     found = sink()
                     taken: Sink = found if order is None else Reordered(found, order)
                     if self.packed or self.without:
-                        taken = Gathering(taken, own.recorder.instances, self.packed, self.without)
+                        taken = Gathering(taken, len(cotangent), self.packed, self.without, self.calls)
                     running.back(logits, cotangent, taken, keep=i < len(several) - 1)
+                    if isinstance(taken, Gathering):
+                        taken.close()
                     own.recorder.volume, own.recorder.in_cache = running.volume, running.in_cache
                     yield found
             finally:

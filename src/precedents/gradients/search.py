@@ -32,7 +32,7 @@ from precedents.gradients.by_rules import (
     with_rest,
     wrong_of,
 )
-from precedents.gradients.comparison import moves
+from precedents.gradients.comparison import chooses, moves
 from precedents.gradients.fallbacks import by_instance
 from precedents.gradients.instrumentation import instrumented
 from precedents.gradients.narrowing import narrowed
@@ -76,6 +76,8 @@ def _moves(plan: Plan, recording: Recording, several: Inputs) -> bool:
     labels = torch.zeros(count(inputs), dtype=torch.long)
     batch = Batch(inputs, labels, range(len(labels)))
     try:
+        if recording.packed and chooses(model, inputs):  # and other instances have other numbers of rows
+            return True
         return moves(recording, inputs, cotangent_of(model, batch), ENDS)
     except PrecedentsError:  # which is said where these instances are asked for
         return False
