@@ -110,7 +110,9 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(
-    "command", [("audit", *SHORT, "--fail-under", "0"), ("explain", "--case", "0")], ids=lambda c: c[0]
+    "command",
+    [("audit", *SHORT, "--metric", "cos_x", "--fail-under", "0"), ("explain", "--case", "0")],
+    ids=lambda c: c[0],
 )
 @pytest.mark.parametrize("factory", FAILURES)
 def test_a_factory_that_leaves_is_a_failure_in_one_line(factory, command, folder, capfd) -> None:

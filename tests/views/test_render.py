@@ -142,7 +142,7 @@ def test_padding_at_the_end_is_not_shown_where_it_is_known(words, text) -> None:
 
 
 def test_padding_counts_in_no_likeness() -> None:
-    words = ["<pad>", *(f"{i**9:x}" for i in range(60, 110))]
+    words = ["<pad>", *(f"{i**9 % 999_999_937:x}" for i in range(60, 110))]
     x = torch.randint(1, 51, (30, 12), generator=torch.Generator().manual_seed(0))
     x[:, 6:] = 0
     x[0, :], x[1, :] = torch.arange(1, 13), torch.tensor([*range(1, 12), 40])

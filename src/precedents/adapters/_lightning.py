@@ -103,14 +103,15 @@ class Lit:
         )
 
     def _untried(self, held: Sequence[nn.Module], reason: str) -> nn.Module | None:
-        """The one loss that the module holds, or none for the cross entropy; a warning says so."""
+        """The one loss that the module holds, or none for the cross entropy; a warning says so, if it trains."""
         known = held[0] if len(held) == 1 else None
         said = "the cross entropy" if known is None else f"its {type(known).__name__}"
-        warnings.warn(
-            f"{self.name}.training_step could not be tried: {reason}. It is explained by {said}; if it was "
-            "trained by another loss, say which: loss=.",
-            stacklevel=2,
-        )
+        if defines(self.own, "training_step"):
+            warnings.warn(
+                f"{self.name}.training_step could not be tried: {reason}. It is explained by {said}; if it was "
+                "trained by another loss, say which: loss=.",
+                stacklevel=2,
+            )
         return known
 
 

@@ -113,7 +113,7 @@ class Trial:
         size = 0 if isinstance(test.source, InMemory) else n * model.input_bytes
         model.budget.bound(size, f"A test set of {n} cases", "Use fewer cases, or allow more memory.")
         held = replace(test.selected(range(n)), watch=test.watch)
-        model.budget.held.until_gone(held, size)
+        model.budget.held.until_gone(held.source, size)
         return cls(workspace, workspace.subject.predicted(held), test.labels, *rest)
 
     def scores(self, metric: Metric) -> Tensor:

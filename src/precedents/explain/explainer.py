@@ -194,7 +194,8 @@ class Explainer(Jobs):
         with self._reading():
             ranked, shown = None, self._shown(len(cases), k)
             if self._recall is not None:
-                self.relevance.refuse_many(len(cases), checked_k(k, len(self.subject.train)), shown)
+                n = len(self.subject.train)
+                self.relevance.refuse_many(len(cases), n, checked_k(k, n), shown)
                 ranked = self._recall.ranked(cases, k)
             if ranked is None:
                 passing = self._passing if self.index else None

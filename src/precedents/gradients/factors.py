@@ -273,10 +273,12 @@ class Assembly:
 
     def append(self, part: Part) -> None:
         """Puts the gradients of one parameter to their place; what comes later is added."""
-        if len(part) != self.b == 1:
-            part = part.gathered(1)  # all rows are its own, whatever their number
         if len(part) != self.b:
-            raise ApartError("A layer received the instances along another axis than the first in this batch.")
+            if self.b > 1:
+                raise ApartError(
+                    "A layer received the instances along another axis than the first in this batch."
+                )
+            part = part.gathered(1)  # all rows are its own, whatever their number
         key = id(part.parameter)
         if key in self.factors:
             self.factors[key].append(part)

@@ -166,7 +166,6 @@ class Relevance:
     ) -> Ranked:
         """The k most relevant to each of `cases`, how many scores are below each, and all lengths.
 
-
         `shown` is how many bytes are made afterwards of each of them, and of each different one; `passing` is
         what vectors go through that are not kept.
         """
@@ -174,7 +173,7 @@ class Relevance:
         train.unchanged()
         n = len(train)
         k = checked_k(k, n)
-        self.refuse_many(len(cases), k, shown)
+        self.refuse_many(len(cases), n, k, shown)
         inverse = self.inverse
         every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases, k):
@@ -190,9 +189,9 @@ class Relevance:
         lengths = torch.cat([*map(attrgetter("train_sq"), passed)]).clamp(min=0).sqrt()
         return Ranked(top, torch.cat(below), lengths, torch.cat(asked).clamp(min=0).sqrt(), n)
 
-    def refuse_many(self, m: int, k: int, shown: tuple[int, int]) -> None:
-        """Refuses m cases with k precedents each, if there is no room; `shown` is as for `ranked`."""
-        different = m + min(len(self.workspace.subject.train), m * k)
+    def refuse_many(self, m: int, n: int, k: int, shown: tuple[int, int]) -> None:
+        """Refuses m cases with k precedents each, of n, if there is no room; `shown` is as for `ranked`."""
+        different = m + min(n, m * k)
         held = m * k * FOUND + m * (1 + k) * shown[0] + different * shown[1]
         self.required(held, f"What {k} precedents of {m} cases are")
 
