@@ -103,7 +103,7 @@ class Lit:
         )
 
     def _untried(self, held: Sequence[nn.Module], reason: str) -> nn.Module | None:
-        """The one loss that the module holds, or none for the cross entropy; a warning says so of what trains."""
+        """The one loss that the module holds, or none for the cross entropy; a warning says so if it trains."""
         known = held[0] if len(held) == 1 else None
         said = "the cross entropy" if known is None else f"its {type(known).__name__}"
         if defines(self.own, "training_step"):
