@@ -107,8 +107,10 @@ def with_memory(run: Run, task: Work, batch: int) -> dict[str, Any]:
     return found | {"taken_megabytes": own - before, "peak_megabytes": max(peak, own)}
 
 
-def measured(who: str, model: str, n: int, m: int, batch: int | None, runs: int) -> dict[str, Any]:
-    """The best of so many runs, with all that is worth knowing of it."""
+def measured(
+    who: str, model: str, n: int, m: int, batch: int | None, runs: int, *, settled: bool = True
+) -> dict[str, Any]:
+    """The best of so many runs, with all that is worth knowing of it; its own peak of memory, if `settled`."""
     run, batches = contestant(who)
     batches = batches or MODELS[model].batches
     task = work(model, n, m)
@@ -116,7 +118,8 @@ def measured(who: str, model: str, n: int, m: int, batch: int | None, runs: int)
     if batch is None:
         batch = tuned(run, task, batches)
     run(task.head(8, 4), batch)
-    best = min((with_memory(run, task, batch) for _ in range(runs)), key=lambda result: result["seconds"])
+    found = (with_memory(run, task, batch) if settled else run(task, batch) for _ in range(runs))
+    best = min(found, key=lambda result: result["seconds"])
     return best | {"batch": batch, "parameters": task.parameters, "deviation": deviation}
 
 
@@ -131,12 +134,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--scores", type=Path)
+    parser.add_argument("--unsettled", action="store_true", help="memory is not given back before a run")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     result: dict[str, Any]
     try:
-        result = measured(given.who, given.model, given.n, given.m, given.batch, given.runs)
+        asked = given.who, given.model, given.n, given.m, given.batch, given.runs
+        result = measured(*asked, settled=not given.unsettled)
         scores = result.pop("scores", None)
         if given.scores is not None and scores is not None:
             np.save(given.scores, scores)

@@ -33,7 +33,7 @@ def measured(tree: Path, model: str, n: int, m: int) -> dict[str, Any]:
         command = [sys.executable, "-m", "benchmarks.measure", WHO, model, f"--n={n}", f"--m={m}", "--runs=1"]
         paths = os.pathsep.join([str(tree / "src"), str(tree)])
         environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-        command.append(f"--out={out}")
+        command += [f"--out={out}", *(["--unsettled"] if tree == HERE else [])]  # as version 0.1.0
         subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)  # noqa: S603
         result: dict[str, Any] = json.loads(out.read_text())
     if "error" in result:
