@@ -40,7 +40,7 @@ bench: $(READY)
 
 # An audit of the size of 20 Newsgroups (drawn texts, no download): its table, seconds and peak memory.
 newsgroups: $(READY)
-	$(BIN)/python -m benchmarks.newsgroups --memory "4 GB" --within "10 min" --out benchmarks/results
+	$(BIN)/python -m benchmarks.newsgroups --memory "4 GB" --within "9 min" --out benchmarks/results
 
 # 50 random kills each of audit, save, train, reproduction and index: minutes. COUNT=N for another number.
 kills: $(READY)

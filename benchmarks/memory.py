@@ -46,17 +46,17 @@ def section(records: Sequence[Record]) -> Iterator[str]:
     yield (
         "The most memory, in MiB, that a question took beyond what the process held before (model, data, "
         "libraries), in processes of their own; *refused* is a `BudgetError` before the work starts. The bound "
-        f"is the budget and {CONSTANT // 2**20} MiB. All are by Grad-Cos; *explain 1000* is of that many, "
-        f"*shares* of one; the audit tries {AUDITED.replace(',', ', ')} and leaves out what does not fit. "
-        "`python -m benchmarks.memory` measures it."
+        f"is the budget and {CONSTANT // 2**20} MiB. All are by Grad-Cos; the audit tries "
+        f"{AUDITED.replace(',', ', ')} and leaves out what does not fit. `python -m benchmarks.memory` measures it."
     )
     yield ""
-    yield "| model | budget | " + " | ".join(JOBS) + " |"
-    yield "|---|---:|" + "---:|" * len(JOBS)
     found = {(r["model"], r["budget"], r["job"]): r for r in records}
+    jobs = [job for job in JOBS if any(job == each for *_, each in found)]
+    yield "| model | budget | " + " | ".join(jobs) + " |"
+    yield "|---|---:|" + "---:|" * len(jobs)
     for model in MODELS:
         for budget in BUDGETS:
-            cells = [_cell(found.get((model, budget, job))) for job in JOBS]
+            cells = [_cell(found.get((model, budget, job))) for job in jobs]
             yield f"| {model} | {budget} | " + " | ".join(cells) + " |"
 
 

@@ -101,7 +101,7 @@ def main(given: Sequence[str] | None = None) -> None:
     """Tells the table, the seconds and the peak memory."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--memory", default="4 GB", help="the budget")
-    parser.add_argument("--within", default="10 min", help="what all work may take")
+    parser.add_argument("--within", default="9 min", help="what all work may take")
     parser.add_argument("--texts", type=int, default=TEXTS)
     parser.add_argument("--words", type=int, default=WORDS)
     parser.add_argument("--cases", type=int, default=CASES)
