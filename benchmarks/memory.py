@@ -47,7 +47,8 @@ def section(records: Sequence[Record]) -> Iterator[str]:
         "The most memory, in MiB, that a question took beyond what the process held before (model, data, "
         "libraries), in processes of their own; *refused* is a `BudgetError` before the work starts. The bound "
         f"is the budget and {CONSTANT // 2**20} MiB. All are by Grad-Cos; the audit tries "
-        f"{AUDITED.replace(',', ', ')} and leaves out what does not fit. `python -m benchmarks.memory` measures it."
+        f"{AUDITED.replace(',', ', ')} and leaves out what does not fit. "
+        "`python -m benchmarks.memory` measures it."
     )
     yield ""
     found = {(r["model"], r["budget"], r["job"]): r for r in records}
