@@ -60,12 +60,13 @@ def section(records: Sequence[Record]) -> Iterator[str]:
     """The lines of the page."""
     last = {record["model"]: record for record in records}
     old, new = records[-1]["of"]
+    rounds = min(record["rounds"] for record in records)
     yield ""
     yield f"## Beside version {old}"
     yield ""
     yield (
         f"The same Grad-Cos by version {old} and by {new}, in interleaved rounds of processes of their own, "
-        f"the best of {records[-1]['rounds']}; ratios are new by old, and the memory is that of the process. "
+        f"the best of {rounds} or more; ratios are new by old, and the memory is that of the process. "
         "`python -m benchmarks.paired OLD` measures it."
     )
     yield ""
