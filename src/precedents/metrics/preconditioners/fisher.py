@@ -50,7 +50,6 @@ PUBLISHED: Slot[tuple[Tensor, Tensor, float]] = Slot("spectrum of the published 
 
 SPARSE = 8  # how much slower numbers are multiplied that are found by their places
 SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
-COLUMNS = 1_024  # of a system in the dual that are solved at once
 
 
 @dataclass(frozen=True)
@@ -100,9 +99,8 @@ class InverseFisher(Preconditioner):
         gram = workspace.once(GRAM, lambda: gradient_gram(workspace.classifier, workspace.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
         root = damped_root(gram.clone(), n * ridge)
-        pieces = (slice(start, start + COLUMNS) for start in range(0, n, COLUMNS))  # whose solutions are small
-        squares = [torch.cholesky_solve(gram[:, each], root)[each].diagonal() for each in pieces]
-        return Dual(root, n * torch.cat(squares), ridge, p, workspace)
+        squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
+        return Dual(root, squares, ridge, p, workspace)
 
     def by_products(self, workspace: Workspace) -> bool:
         """In the dual, of gradients by sparse inputs; the `workspace` knows both."""
