@@ -5,6 +5,7 @@ Eighteen metrics share four feature maps and a few matrices; whoever holds the w
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from precedents.adapters._subject import Subject
@@ -25,6 +26,11 @@ class Workspace:
         default_factory=SharedBudget, repr=False
     )  # with subjects that are tried beside it
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
+
+    @cached_property
+    def kernels(self) -> Cache:
+        """Those of cases: they are light beside the matrices that they are made by, and outlast them."""
+        return Cache()
 
     @property
     def classifier(self) -> Classifier:
@@ -54,3 +60,9 @@ class Workspace:
         """Says that the `needed` bytes will be kept in this `slot`, which other workspaces may have to give."""
         if slot not in self.cache:
             self.shared.take(self.cache, needed, self.subject.classifier.budget)
+
+    def kernel(self, slot: Slot[T], needed: int, make: Callable[[], T]) -> T:
+        """What `make` gives, of the `needed` bytes: it is among the `kernels` from then on."""
+        if slot not in self.kernels:
+            self.shared.take(self.cache, needed, self.subject.classifier.budget, light=self.kernels)
+        return self.kernels.once(slot, make)
