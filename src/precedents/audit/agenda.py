@@ -74,7 +74,8 @@ class Agenda:
         metric = self.trial.relevance(metric).metric
         if metric.preconditioner == identity:
             return
-        every = [self.trial, *(each for one in self.criteria.values() for each in self._trials(one))]
+        named = (each for one in self.criteria.values() for each in self._trials(one))
+        every = dict.fromkeys([self.trial, *named])  # each once
         if sum(each.kernel_bytes for each in every) > SHARE * self.trial.workspace.classifier.budget.bytes:
             return
         for trial in trials:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples
+from precedents.runtime.allocator import given_back
 from precedents.runtime.budget import SharedBudget
 from precedents.runtime.cache import Cache, Slot
 
@@ -55,6 +56,7 @@ class Workspace:
         """Makes room for the `needed` bytes: others of the same budget put away what they hold, then this."""
         if needed:
             self.shared.take(self.cache, needed, self.subject.classifier.budget, again=True)
+            given_back(needed)
 
     def holding(self, slot: Slot[T], needed: int) -> None:
         """Says that the `needed` bytes will be kept in this `slot`, which other workspaces may have to give."""

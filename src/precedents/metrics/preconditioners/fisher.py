@@ -156,7 +156,7 @@ class Dual(Inverse):
         """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
         vectors = Vectors.of(self.workspace, gradient, weighed=True)
         products = torch.cat([block.dense() @ rows.T for _, block in vectors.blocks()])
-        inside = torch.cholesky_solve(products, self.root)
+        inside = _solved(self.root, products)
         seen = torch.zeros_like(rows)
         for places, block in vectors.blocks():
             seen += inside[places.start : places.stop].T @ block.dense()
@@ -167,9 +167,15 @@ class Dual(Inverse):
         case = question.case_rows().doubled()
         blocks = [case.products(rows.doubled()) for _, rows in question.train_blocks()]
         products = torch.cat(blocks, dim=1)  # [m, n]
-        inside = torch.cholesky_solve(products.T, self.root).T
+        inside = _solved(self.root, products.T).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
         yield Kernel(len(self.root) * inside, case_sq, self.squares)
+
+
+def _solved(root: Tensor, columns: Tensor) -> Tensor:
+    """S^-1 applied to columns, for S by its Cholesky factor, of which `cholesky_solve` would hold a copy."""
+    below = torch.linalg.solve_triangular(root, columns, upper=False)
+    return torch.linalg.solve_triangular(root.T, below, upper=True)
 
 
 def _diagonal(gram: Tensor, root: Tensor) -> Tensor:
