@@ -11,6 +11,7 @@ from torch.nn.functional import linear
 import precedents as pr
 from gradients.single import factored, one_at_a_time, ruled, slow, stirred, world
 from precedents.classifier.classifier import Classifier
+from precedents.gradients import factors
 from precedents.gradients.gradients import loss_gradients, planned
 from precedents.gradients.search import FEW_NUMBERS
 
@@ -97,3 +98,25 @@ def test_blocks_are_small_where_most_of_a_long_vector_is_formed() -> None:
     long = replace(vectors, width=8_000_000, itemsize=4)
     assert replace(long, row_bytes=31_000_000).at_once == 32
     assert replace(long, row_bytes=15_000_000).at_once == 128
+
+
+def test_what_is_formed_of_the_cases_for_one_block_is_kept_for_the_others(monkeypatch) -> None:
+    torch.manual_seed(0)
+    train, cases = (tokens(60, 20), torch.arange(60) % 3), tokens(40, 20)
+    formed, bmm = [], torch.bmm
+
+    def counted(*args: Tensor, **options: Tensor) -> Tensor:
+        formed.append(len(args[0]) if "out" in options else 0)
+        return bmm(*args, **options)
+
+    monkeypatch.setattr(torch, "bmm", counted)
+    monkeypatch.setattr(factors, "WRITING", 0)  # so that few positions are enough for pieces
+    explainer = pr.Explainer(stirred(Encoder()), train, "dot_grad", memory="150 MB")
+    vectors = explainer.relevance.vectors
+    assert vectors.at_once < 60
+    assert vectors.used(40) + vectors.room <= vectors.workspace.subject.classifier.budget.bytes
+    kept, once = explainer.scores(cases), formed.count(40)
+    formed.clear()
+    monkeypatch.setattr(type(vectors), "repeated", lambda self, rows: rows)
+    torch.testing.assert_close(kept, explainer.scores(cases), rtol=1e-12, atol=0)
+    assert 0 < once < formed.count(40)

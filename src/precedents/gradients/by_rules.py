@@ -32,6 +32,7 @@ from precedents.runtime.budget import COUNTED
 PIECE_COLUMNS = 2**17  # that are compared at a time, in memory that is used again
 FEW_NUMBERS = 2**20  # of a gradient up to which the instances are compared at once
 SEARCH = 4  # gradients of the largest parameter that are held at once when the rules are tried
+PART = 16  # of the budget that the gradients of several instances may take in a trial
 TRIAL = 5  # times that the layers' outputs are held in a trial: of two passes, and of their graphs
 INSTEAD = "Allow more memory, or use a metric without gradients: cos_last, cos_x."
 FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, AssertionError)
@@ -97,7 +98,8 @@ def by_rules(model: Classifier) -> Plan | None:
 def _large_by_rules(model: Classifier, batch: Batch, fresh: Callable[[], nn.Module]) -> Plan | None:
     """The same where gradients are too many to be held; some may come by a slower way."""
     places, recording = places_of(model), instrumented(model, fresh=fresh)
-    apart = Apart(fresh(), places, partial(model.outputs.of, inputs=batch.inputs), cotangent_of(model, batch))
+    logits, most = partial(model.outputs.of, inputs=batch.inputs), model.budget.bytes // (PART * model.itemsize)
+    apart = Apart(fresh(), places, logits, cotangent_of(model, batch), most)
     if recording.uncovered:
         recording = instrumented(model, partial(apart.right, batch.inputs), fresh=fresh, alike=True)
 

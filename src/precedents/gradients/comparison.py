@@ -1,6 +1,7 @@
 """The trial of a large model: gradients by rules against plain autograd, one parameter at a time.
 
-Neither is ever held whole: what comes back to a parameter is compared where it arrives, and forgotten.
+None of plain autograd is ever held whole: what comes back to a parameter is compared where it arrives, and
+forgotten.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.inputs import Inputs, leaves
-from precedents.gradients.factors import Dense, Outer, Part
+from precedents.gradients.factors import Dense, Outer, Part, some_of
 from precedents.gradients.lookups import Lookup
 from precedents.gradients.patches import Patched
 from precedents.gradients.recording import Recording, pulled_back
@@ -42,10 +43,10 @@ def noted(part: Part) -> Note:
 
 
 class HeldGradients:
-    """A sink that holds the gradients of one instance, as factors where they have some."""
+    """A sink that holds the gradients of some instances, as factors where they have some."""
 
-    def __init__(self, instance: int, b: int, keys: Collection[int]) -> None:
-        self.instance, self.b, self.keys = instance, b, keys  # of b; the ids of the parameters in question
+    def __init__(self, instances: range, b: int, keys: Collection[int]) -> None:
+        self.instances, self.b, self.keys = instances, b, keys  # of b; the ids of the parameters in question
         self.parts: dict[int, list[Part]] = {}  # by the parameter's id
         self.notes: list[Note] = []
         self.odd: set[int] = set()  # the ids of parameters with another number of gradients
@@ -58,7 +59,7 @@ class HeldGradients:
         self.notes.append(noted(part))
         if id(part.parameter) not in self.keys:
             return
-        place = slice(self.instance, self.instance + 1)
+        place = slice(self.instances.start, self.instances.stop)
         own: Part
         if isinstance(part, (Outer, Lookup, Patched)):
             own = part.changed(lambda values: values[place])
@@ -66,17 +67,22 @@ class HeldGradients:
             own = Dense(part.parameter, part.formed()[place].clone())
         self.parts.setdefault(id(part.parameter), []).append(own)
 
-    def formed(self, key: int) -> Tensor | None:
-        """The gradient of a parameter, which is forgotten; none where none came."""
-        formed = [part.formed() for part in self.parts.pop(key, [])]
+    def formed(self, key: int, instance: int) -> Tensor | None:
+        """The gradient of a parameter, which is asked for once; none where none came.
+
+        Those of a parameter are forgotten with the last instance.
+        """
+        last = instance == self.instances[-1]
+        parts, i = self.parts.pop(key, []) if last else self.parts.get(key, []), instance - self.instances.start
+        formed = [part.changed(partial(some_of, i, i + 1)).formed() for part in parts]
         return reduce(Tensor.add_, formed).flatten().cpu() if formed else None
 
 
 class GradientComparison:
     """How far the gradients of an instance are from what plain autograd gives."""
 
-    def __init__(self, held: HeldGradients) -> None:
-        self.held, self.largest = held, 0.0
+    def __init__(self, held: HeldGradients, instance: int) -> None:
+        self.held, self.instance, self.largest = held, instance, 0.0
         self.excess: dict[int, float] = {}  # by the parameter's id
 
     @property
@@ -87,7 +93,7 @@ class GradientComparison:
 
     def arrived(self, key: int, back: Tensor) -> Tensor | None:
         """Compares what came back to a parameter; in its place there is nothing to be held."""
-        theirs, ours = back.detach().to_dense().flatten().cpu(), self.held.formed(key)
+        theirs, ours = back.detach().to_dense().flatten().cpu(), self.held.formed(key, self.instance)
         ours = torch.zeros_like(theirs) if ours is None else ours
         self._compare(key, ours, theirs)
         return None if back.is_sparse else back.new_zeros(()).expand_as(back)
@@ -102,8 +108,8 @@ class GradientComparison:
 
     def rest(self) -> None:
         """Compares what plain autograd knows nothing of, which is to be zero."""
-        for key in list(self.held.parts):
-            ours = self.held.formed(key)
+        for key in [key for key in self.held.parts if key not in self.excess]:
+            ours = self.held.formed(key, self.instance)
             assert ours is not None
             self._compare(key, ours, torch.zeros_like(ours))
 
@@ -111,7 +117,8 @@ class GradientComparison:
 class Apart:
     """The logits [b, classes] of a module by parameters of its own, which show the same numbers.
 
-    So hooks on them are seen by nobody else. The cotangent [b, classes] is what is sent back.
+    So hooks on them are seen by nobody else. The cotangent [b, classes] is what is sent back; `most` is
+    how many numbers of gradients may be held, if not one instance's alone.
     """
 
     def __init__(
@@ -120,13 +127,14 @@ class Apart:
         keys: Iterable[int],
         logits: Callable[[nn.Module], Tensor],
         cotangent: Tensor,
+        most: int,
     ) -> None:
         own = {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in module.parameters()}
         shared = {id(buffer): buffer for buffer in module.buffers()}
         self.parameters = {key: own[key] for key in keys}
         with torch.enable_grad():
             self.logits = logits(deepcopy(module, {**own, **shared}))
-        self.cotangent = cotangent.to(self.logits)
+        self.cotangent, self.most = cotangent.to(self.logits), most
         self.notes: list[Note] = []  # of the last pass,
         self.odd: set[int] = set()  # which parameters had another number of gradients than there are instances,
         self.zero = True  # and whether all of the last comparison are zero
@@ -147,17 +155,19 @@ class Apart:
     def _comparisons(
         self, inputs: Inputs, recording: Recording, keys: Collection[int]
     ) -> Iterator[GradientComparison]:
-        """Instance by instance."""
-        for i in range(len(self.logits)):
-            sink = partial(HeldGradients, i, len(self.logits), keys)
+        """Instance by instance, from a pass for as many as may be held."""
+        b, numbers = len(self.logits), sum(self.parameters[key].numel() for key in keys)
+        size = max(1, min(b, self.most // numbers))
+        for start in range(0, b, size):
+            sink = partial(HeldGradients, range(start, min(start + size, b)), b, keys)
             held = next(recording.passes(inputs, lambda _: [self.cotangent], sink))
             self.notes, self.odd = held.notes, held.odd
-            yield self._compared(held, keys)
+            yield from (self._compared(held, keys, i) for i in held.instances)
 
-    def _compared(self, held: HeldGradients, keys: Collection[int]) -> GradientComparison:
+    def _compared(self, held: HeldGradients, keys: Collection[int], instance: int) -> GradientComparison:
         """The gradients of an instance against those that are held of it."""
-        found, single = GradientComparison(held), torch.zeros_like(self.logits)
-        single[held.instance] = self.cotangent[held.instance]
+        found, single = GradientComparison(held, instance), torch.zeros_like(self.logits)
+        single[instance] = self.cotangent[instance]
         chosen = {key: self.parameters[key] for key in keys}
         handles = [p.register_hook(partial(found.arrived, key)) for key, p in chosen.items()]
         try:

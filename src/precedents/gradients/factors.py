@@ -110,6 +110,7 @@ class Outer:
     parameter: Tensor  # [o, i], or with more axes of length one
     left: Tensor  # [b, t, o]
     right: Tensor  # [b, t, i]
+    repeated: bool = False  # whether it is multiplied by several others: what was formed for one is kept
 
     @classmethod
     def over(cls, parameter: Tensor, back: Tensor, met: Tensor) -> "Outer":
@@ -183,9 +184,18 @@ class Outer:
 
     def _piece(self, start: int, stop: int) -> Tensor:
         """Some rows of the gradients [b, rows times i]."""
+        i = self.right.shape[2]
+        if self.repeated:
+            return self._whole[:, start * i : stop * i]
         left = self.left[:, :, start:stop].transpose(1, 2)
-        place = BUFFERS.like(self.right, len(self), stop - start, self.right.shape[2])
+        place = BUFFERS.like(self.right, len(self), stop - start, i)
         return torch.bmm(left, self.right, out=place).flatten(1)
+
+    @cached_property
+    def _whole(self) -> Tensor:
+        """The gradients [b, o times i]."""
+        whole = BUFFERS.like(self.right, len(self), self.left.shape[2], self.right.shape[2])
+        return torch.bmm(self.left.transpose(1, 2), self.right, out=whole).flatten(1)
 
     def squares(self) -> Tensor:
         """The products of the factors' inner products, of each instance with itself [b]."""

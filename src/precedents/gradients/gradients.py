@@ -13,11 +13,13 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
+from precedents.gradients.factors import Outer
 from precedents.gradients.plan import Plan
 from precedents.gradients.rows import Collected, Rows
 from precedents.gradients.search import searched
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
+from precedents.runtime.sparse import SparseRows
 
 PLAN: Slot[Plan] = Slot("plan of the gradients")
 
@@ -41,11 +43,16 @@ def loss_gradients(model: Classifier, batch: Batch, columns: slice | None = None
 
 
 @torch.inference_mode(mode=False)
-def row_size(model: Classifier) -> tuple[int, int, int]:
-    """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do."""
+def row_size(model: Classifier) -> tuple[int, int, int, int]:
+    """The length of a gradient, the bytes of its numbers, and how many are stored: fewer, where factors do.
+
+    And how many are of matrices that are stored as factors, and formed when they are multiplied.
+    """
     plan, first = planned(model), next(iter(model.parameters.values()))
     size = next(reversed(plan.places.values())).stop
-    return size, first.element_size(), plan.stored or size
+    matrices = [plan.places[key] for key, kind in plan.factored.items() if kind is Outer]
+    formed = 0 if isinstance(model.sample, SparseRows) else sum(place.stop - place.start for place in matrices)
+    return size, first.element_size(), plan.stored or size, formed
 
 
 def pass_bytes(model: Classifier) -> int:

@@ -4,12 +4,12 @@ A row is its scale times what is stored, so that rows of any length keep the dig
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from precedents.gradients.factors import Factored, filled, inner
+from precedents.gradients.factors import Factored, Outer, filled, inner
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.sparse import SparseRows
 
@@ -51,6 +51,17 @@ class Rows:
         """Some of the vectors, from `start` to before `stop`."""
         factors = tuple((place, factor.changed(lambda x: x[start:stop])) for place, factor in self.factors)
         return Rows(self.matrix[start:stop], self.scale[start:stop], factors)
+
+    def repeated(self, room: int) -> "Rows":
+        """The same, to be multiplied by several others: what is formed for one is kept, in so many bytes."""
+        factors = []
+        for place, factor in self.factors:
+            if isinstance(factor, Outer) and not isinstance(factor.right, SparseRows):
+                size = factor.right.element_size() * len(self) * (place.stop - place.start)
+                if size <= room:
+                    room, factor = room - size, replace(factor, repeated=True)
+            factors.append((place, factor))
+        return replace(self, factors=tuple(factors))
 
     def products(self, other: "Rows") -> Tensor:
         """Inner products [b, b'] with other rows, float64; the multiplications are in the rows' precision."""

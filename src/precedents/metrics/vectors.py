@@ -34,7 +34,7 @@ LISTED = 160  # and of one that is listed, while lists are joined
 RowBlock = tuple[range, Rows]  # consecutive instances and their vectors
 Passing = Callable[[Iterator[RowBlock]], Iterator[RowBlock]]  # looks at blocks on their way
 
-SIZE: Slot[tuple[int, int, int]] = Slot("length of a vector, bytes of a number, numbers stored")
+SIZE: Slot[tuple[int, int, int, int]] = Slot("length of a vector, bytes of a number, numbers stored, formed")
 WEIGHED_ROWS: Slot[int] = Slot("rows that are weighed at once")
 ROWS: Slot[Sequence[RowBlock]] = Slot("vectors of the training set", large=True)
 SQUARES: Slot[Tensor] = Slot("squared lengths [n] of the training set's vectors")
@@ -66,6 +66,7 @@ class Vectors:
     row_bytes: int  # what is stored of a vector: less than d numbers, where factors do for it
     weighed: bool = False  # whether they are compared under a matrix: then they are formed, in float64
     by_products: Callable[[], bool] | None = None  # whether none is formed although they are weighed
+    formed_bytes: int = 0  # of a vector that are stored as factors, and formed when they are multiplied
 
     @classmethod
     def of(
@@ -80,15 +81,16 @@ class Vectors:
         `weighed` says that the vectors are compared under a matrix, `by_products` if that needs none formed.
         """
 
-        def made() -> tuple[int, int, int]:
+        def made() -> tuple[int, int, int, int]:
             subject = workspace.subject
             if features is gradient:  # whose plan knows it
                 return row_size(subject.classifier)
             row = Rows.of(features(subject.classifier, subject.train.take(subject.train.largest[:1])))
-            return row.width, row.matrix.element_size(), row.stored
+            return row.width, row.matrix.element_size(), row.stored, 0
 
-        width, itemsize, stored = workspace.cache.once(SIZE.at(features), made)
-        return cls(workspace, features, width, itemsize, itemsize * stored, weighed, by_products)
+        width, itemsize, stored, formed = workspace.cache.once(SIZE.at(features), made)
+        sizes = width, itemsize, itemsize * stored
+        return cls(workspace, features, *sizes, weighed, by_products, itemsize * formed)
 
     def __len__(self) -> int:
         """How many training instances there are."""
@@ -179,12 +181,27 @@ class Vectors:
 
     def used(self, m: int, k: int = 0) -> int:
         """Bytes that comparing m cases holds at once, k scores of each listed, without what is kept."""
+        return self._used(m, k) + self._repeated(min(m, self._group(k)), k)
+
+    def _used(self, m: int, k: int = 0) -> int:
+        """The same, if nothing is kept formed from block to block."""
         budget, rows = self.workspace.subject.classifier.budget, self._weighed if self._forms else self.at_once
         share = max(budget.bytes // 8, min(A_FEW * self._pass, budget.bytes // 4))  # as of plans
         passing = max(self._pass, min(rows * self._pass, share))
         held = rows if self._unformed else 2 * rows
-        read = self.at_once * self._read
-        return min(m, self._group(k)) * (self._formed + self._scored(k)) + held * self._formed + passing + read
+        read, group = self.at_once * self._read, min(m, self._group(k))
+        return group * (self._formed + self._scored(k)) + held * self._formed + passing + read
+
+    def repeated(self, rows: Rows) -> Rows:
+        """Those of cases: what is formed of them for a block is kept for all, as far as there is room."""
+        return rows.repeated(self._repeated(len(rows)))
+
+    def _repeated(self, m: int, k: int = 0) -> int:
+        """Bytes of what is kept formed of m cases; none where they meet one block."""
+        if not self.formed_bytes or self._forms or len(self) <= self.at_once:
+            return 0
+        room = self.workspace.subject.classifier.budget.bytes - self._used(m, k) - self.room
+        return max(0, min(m * self.formed_bytes, room))
 
     @property
     def _read(self) -> int:
@@ -200,7 +217,7 @@ class Vectors:
     def _kept(self, streamed: bool) -> int:
         budget = self.workspace.subject.classifier.budget
         kept = budget.kept(streamed)
-        return kept if budget.given is None else max(0, min(kept, budget.bytes - self.used(1)))
+        return kept if budget.given is None else max(0, min(kept, budget.bytes - self._used(1)))
 
     @property
     def holding(self) -> Holding[RowBlock]:
@@ -239,7 +256,7 @@ class Question:
 
     def case_rows(self) -> Rows:
         """The vectors of the cases."""
-        return joined(self.vectors.rows(self.cases), len(self.cases))
+        return self.vectors.repeated(joined(self.vectors.rows(self.cases), len(self.cases)))
 
     def train_blocks(self) -> Iterator[RowBlock]:
         """The vectors of the training set."""
