@@ -6,7 +6,7 @@ import torch
 from spaces import gradients_of, workspace_of
 
 from precedents import Explainer, InputError, InverseFisher
-from precedents.metrics.preconditioners import fisher as dual
+from precedents.curvature import dual
 from precedents.metrics.preconditioners._inverse import absolute
 from precedents.metrics.preconditioners._structures import (
     LowRankPlusRidge,
@@ -158,4 +158,4 @@ def test_the_lengths_in_the_dual_are_the_same_however_many_columns_are_solved_at
     root = torch.linalg.cholesky(gram + 1e-4 * torch.eye(45, dtype=torch.double))
     wanted = torch.cholesky_solve(gram, root).diagonal()
     monkeypatch.setattr(dual, "COLUMNS", columns)
-    torch.testing.assert_close(dual._diagonal(gram, root), wanted, rtol=1e-9, atol=0)
+    torch.testing.assert_close(dual.diagonal(gram, root), wanted, rtol=1e-9, atol=0)

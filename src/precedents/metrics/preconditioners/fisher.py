@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from precedents.curvature.dual import diagonal, solved
 from precedents.curvature.gauss_newton import fisher_factor, fisher_matrix, fisher_rows
 from precedents.curvature.gram import gradient_gram
 from precedents.errors import NotApplicable
@@ -37,7 +38,6 @@ from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.cache import Slot
 from precedents.runtime.cost import Cost
-from precedents.runtime.progress import tracked
 from precedents.runtime.sparse import SparseRows
 
 PHRASE = "after weighting by the Fisher matrix"
@@ -50,7 +50,6 @@ ROOTS: Slot[Rows] = Slot("factors of the rows of the true Fisher matrix", large=
 PUBLISHED: Slot[tuple[Tensor, Tensor, float]] = Slot("spectrum of the published Fisher matrix", large=True)
 
 SPARSE = 8  # how much slower numbers are multiplied that are found by their places
-COLUMNS = 1_024  # of a system in the dual that are solved at once
 SMALL = 1_500  # parameters up to which the whole spectrum costs no more than a few seconds
 
 
@@ -101,7 +100,7 @@ class InverseFisher(Preconditioner):
         gram = workspace.once(GRAM, lambda: gradient_gram(workspace.classifier, workspace.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
         root = damped_root(gram.clone(), n * ridge)
-        return Dual(root, n * _diagonal(gram, root), ridge, p, workspace)
+        return Dual(root, n * diagonal(gram, root), ridge, p, workspace)
 
     def by_products(self, workspace: Workspace) -> bool:
         """In the dual, of gradients by sparse inputs; the `workspace` knows both."""
@@ -156,7 +155,7 @@ class Dual(Inverse):
         """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
         vectors = Vectors.of(self.workspace, gradient, weighed=True)
         products = torch.cat([block.dense() @ rows.T for _, block in vectors.blocks()])
-        inside = _solved(self.root, products)
+        inside = solved(self.root, products)
         seen = torch.zeros_like(rows)
         for places, block in vectors.blocks():
             seen += inside[places.start : places.stop].T @ block.dense()
@@ -167,29 +166,9 @@ class Dual(Inverse):
         case = question.case_rows().doubled()
         blocks = [case.products(rows.doubled()) for _, rows in question.train_blocks()]
         products = torch.cat(blocks, dim=1)  # [m, n]
-        inside = _solved(self.root, products.T).T
+        inside = solved(self.root, products.T).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
         yield Kernel(len(self.root) * inside, case_sq, self.squares)
-
-
-def _solved(root: Tensor, columns: Tensor) -> Tensor:
-    """S^-1 applied to columns, for S by its Cholesky factor, of which `cholesky_solve` would hold a copy."""
-    below = torch.linalg.solve_triangular(root, columns, upper=False)
-    return torch.linalg.solve_triangular(root.T, below, upper=True)
-
-
-def _diagonal(gram: Tensor, root: Tensor) -> Tensor:
-    """The diagonal of S^-1 T for T = `gram` and S by its Cholesky factor: some columns at a time.
-
-    Of each column only what stands on the diagonal or below is solved back.
-    """
-    n, parts = len(gram), list[Tensor]()
-    for start in tracked(range(0, n, COLUMNS), "Fisher matrix in the dual"):
-        columns = gram[:, start : start + COLUMNS]
-        below = torch.linalg.solve_triangular(root, columns, upper=False)[start:]
-        solved = torch.linalg.solve_triangular(root[start:, start:].T, below, upper=True)
-        parts.append(solved.diagonal().clone())
-    return torch.cat(parts)
 
 
 def _likelihood(workspace: Workspace) -> Workspace:
