@@ -23,9 +23,8 @@ class Workspace:
     """What the explanations of one subject rest on, by slots that are declared beside what they hold."""
 
     subject: Subject
-    shared: SharedBudget = field(
-        default_factory=SharedBudget, repr=False
-    )  # with subjects that are tried beside it
+    # with subjects that are tried beside it
+    shared: SharedBudget = field(default_factory=SharedBudget, repr=False)
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
 
     @cached_property

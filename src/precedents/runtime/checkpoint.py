@@ -107,7 +107,8 @@ class Resumed(Generic[T]):
         began = latest = monotonic()
         pause = EVERY
         for done, step in enumerate(self.steps[self.done :], self.done + 1):
-            if self.folder is not None and done - 1 > self.done and OVER.get()():
+            ends = OVER.get()
+            if self.folder is not None and done - 1 > self.done and ends and ends():
                 self._write(done - 1)  # as nobody will take this step now
             yield step
             over = done == len(self.steps) and monotonic() - began >= EVERY

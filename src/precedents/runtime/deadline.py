@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 Over = Callable[[], str | None]  # why work is broken off, once it is time
 
-OVER: ContextVar[Over] = ContextVar("over", default=lambda: None)
+OVER: ContextVar[Over | None] = ContextVar("over", default=None)
 
 
 @contextmanager

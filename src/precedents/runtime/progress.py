@@ -167,7 +167,7 @@ def tracked(
     title, outer = _within.get() + title, SHOWN.get()()
     with outer.show(title, pace) if outer else _outermost(title, pace, patience) as advance:
         for item in items:
-            if reason := OVER.get()():
+            if (over := OVER.get()) and (reason := over()):
                 raise BudgetError(reason)
             yield item
             if advance is not _nothing and pace.total != 1:  # after which there is nothing to wait for
