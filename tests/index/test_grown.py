@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hugging import BUILD, texts, tokenizer
 
 from precedents import Explainer, Index, InputError, PrecedentsError, StaleError
 from precedents.index import index as index_module
@@ -141,3 +142,46 @@ def test_a_set_that_still_has_the_removed_is_told_so(world, index) -> None:
     index.remove([3, 5])
     with pytest.raises(StaleError, match=r"\(1998 then, 2000 now\)\. 2 of its instances were removed: pass"):
         Explainer.load(index.folder, model, (x[:2000], y[:2000]), memory=MEMORY)
+
+
+TEXTS, LONG = texts(600, seed=1), {"text": "rain snow the very wind and a cloud some frost is mild", "label": 0}
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+@pytest.mark.parametrize(
+    "more",
+    [[{"text": "rain", "label": 0}] * 3, [LONG, *texts(20, 7)], texts(1, 77)],
+    ids=["short", "long", "one"],
+)
+def test_added_texts_are_of_any_length(kind, more, tmp_path) -> None:
+    torch.manual_seed(0)
+    pair = BUILD[kind]().double().eval(), tokenizer()
+    index = Index.build(pair, TEXTS, tmp_path / "index", memory=MEMORY)
+    index.add(more)
+    assert index.check(5).recall == 1.0
+    grown, cases = TEXTS + more, [each["text"] for each in more[:2]]
+    found = Explainer.load(tmp_path / "index", pair, grown, memory=MEMORY).explain(cases, 5)
+    expected = Explainer(pair, grown, index=False).explain(cases, 5)
+    assert found.top.indices.tolist() == expected.top.indices.tolist()
+    torch.testing.assert_close(found.top.scores, expected.top.scores, rtol=1e-10, atol=1e-12)
+
+
+def test_texts_are_added_in_turn_and_removed(tmp_path) -> None:
+    torch.manual_seed(0)
+    pair = BUILD["distilbert"]().double().eval(), tokenizer()
+    index = Index.build(pair, TEXTS, tmp_path / "index", memory=MEMORY)
+    index.add([LONG])
+    assert index.relevance.workspace.train.largest[0] == 600
+    index.remove([0, 5])
+    index.add([{"text": "goal", "label": 1}])
+    grown = [*TEXTS[1:5], *TEXTS[6:], LONG, {"text": "goal", "label": 1}]
+    Index.open(tmp_path / "index", pair, grown, memory=MEMORY)
+    assert index.check(5).recall == 1.0
+
+
+def test_longer_texts_are_not_added_to_texts_of_one_length(tmp_path) -> None:
+    torch.manual_seed(0)
+    pair, same = (BUILD["distilbert"](), tokenizer()), [{**row, "text": "rain goal"} for row in TEXTS]
+    index = Index.build(pair, same, tmp_path / "index", memory=MEMORY)
+    with pytest.raises(InputError, match=r"differ in length.* Pass rows of the same shape"):
+        index.add([same[0], LONG])

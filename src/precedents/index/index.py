@@ -182,7 +182,8 @@ class Index:
         """
         relevance = self.relevance
         subject = relevance.workspace.subject
-        more = together(subject.train, subject.adapter.examples(rows, "new rows"))
+        adapter = subject.adapter
+        more = together(subject.train, adapter.examples(rows, "new rows"), adapter.joined)
         self._grow(Relevance(relevance.metric, Workspace(subject.before(subject.classifier, more))))
 
     @classmethod
