@@ -123,7 +123,8 @@ def together(first: Examples, second: Examples, joining: Joining = joined) -> Ex
     if not first.source.ragged and (second.source.ragged or here != known):
         own = "differ in length" if second.source.ragged else f"have the shape {here}"
         raise InputError(
-            f"The new rows {own}, those of the training set have the shape {known}. Pass rows of the same shape."
+            f"The new rows {own}, those of the training set have the shape {known}. "
+            "Pass rows of the same shape."
         )
     originals = ids = None
     if first.originals is not None and second.originals is not None:

@@ -45,7 +45,7 @@ from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads, text_of
 
 INDEX = "index.json"
-FORMAT = 4  # of index.json, of whole vectors and of codes
+FORMAT = 5  # of index.json, of whole vectors and of codes
 KIND = "codes"
 
 
