@@ -91,7 +91,9 @@ def test_notes_and_counters_are_left_out() -> None:
     assert told(model) == before
 
 
-@pytest.mark.parametrize(("layer", "name"), [(nn.Flatten(1), "1.start_dim"), (nn.LeakyReLU(0.3), "1.negative_slope")])
+@pytest.mark.parametrize(
+    ("layer", "name"), [(nn.Flatten(1), "1.start_dim"), (nn.LeakyReLU(0.3), "1.negative_slope")]
+)
 def test_layers_of_torch_are_read_as_well(layer, name) -> None:
     assert name in told(nn.Sequential(nn.Linear(3, 2), layer))
 

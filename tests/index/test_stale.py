@@ -186,7 +186,7 @@ def test_other_gradients_are_refused_although_some_rows_have_none(kept, blank, t
         Explainer(model, (x, y)).save(tmp_path / "g")
     Explainer.load(tmp_path / "g", model, (x, y), memory=MEMORY)
     model.stops = torch.tensor(1)
-    with pytest.raises(StaleError, match="the gradients of the training set, so forward, or what it uses"):
+    with pytest.raises(StaleError, match="the gradients of the training set, so forward or what it uses"):
         Explainer.load(tmp_path / "g", model, (x, y), memory=MEMORY)
 
 
@@ -202,7 +202,7 @@ def test_an_attribute_that_moves_logits_by_less_than_rounding_may_is_named(kept,
     with pytest.raises(StaleError, match=said):
         Explainer.load(folder, (other, tokenizer()), TEXTS, memory=MEMORY)
     other.distilbert.transformer.layer[0].attention.scaling = 0.3535533905932738
-    other.gradient_checkpointing_enable()
+    other.distilbert.gradient_checkpointing = True
     other.name_or_path = other.note = "elsewhere"
     Explainer.load(folder, (other, tokenizer()), TEXTS, memory=MEMORY)
 

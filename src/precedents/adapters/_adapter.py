@@ -83,7 +83,7 @@ class Adapter(ABC):
         return made
 
     def joined(self, batches: Sequence[Inputs]) -> Inputs:
-        """Batches of instances as one; where they differ in length, filled up to the longest."""
+        """The `batches` of instances as one; where they differ in length, filled up to the longest."""
         return joined(batches)
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from precedents.classifier.attributes import CHANGING
-from precedents.classifier.behaviour import COLUMNS, sketched
+from precedents.classifier.behaviour import COLUMNS, SAID, sketched
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
 from precedents.gradients.rows import Rows
@@ -26,7 +26,7 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
 from precedents.runtime.sparse import SparseRows
 
-FROZEN = " frozen"
+FROZEN, MISSING = " frozen", "missing"
 VECTORS = 8  # by which features are known
 ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
 
@@ -69,7 +69,7 @@ class Origin:
         frozen = [
             name for name, (then, here) in pairs.items() if then.endswith(FROZEN) != here.endswith(FROZEN)
         ]
-        others = list(_other_attributes(self.attributes, now.attributes))
+        others = list(self._other_attributes(now))
         if others:
             yield f"an attribute ({_first(others)})"
         if changed:
@@ -79,13 +79,13 @@ class Origin:
         elif self.model != now.model and not others:
             yield "the architecture of the model or its loss"
 
-
-def _other_attributes(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """Each with what it was and what it is, but those that a pass changes."""
-    for name in {**then, **now}:
-        before, here = then.get(name, "missing"), now.get(name, "missing")
-        if before != here and CHANGING not in (before, here):
-            yield f"{name}: {before} then, {here} now"
+    def _other_attributes(self, now: "Origin") -> Iterator[str]:
+        """Each with what it was and what it is, but what a pass changes; of other layers those of both."""
+        for name in {**self.attributes, **now.attributes}:
+            then, here = (each.attributes.get(name, MISSING) for each in (self, now))
+            known = self.model == now.model or MISSING not in (then, here)
+            if known and then != here and CHANGING not in (then, here):
+                yield f"{name}: {then} then, {here} now"
 
 
 def hidden_layers(model: Classifier, metric: Metric) -> list[str]:
@@ -175,6 +175,7 @@ def other_features(then: Mapping[str, Any], relevance: Relevance, within: float)
         for told, here in pairs
     ):
         return []
-    if relevance.metric.features is gradient:
-        return ["the gradients of the training set, so forward, or what it uses, is another one"]
-    return ["the features of the training set, so pass the same hidden and vectorise"]
+    if relevance.metric.features is inputs:
+        return [SAID["vectors"]]
+    what = "gradients" if relevance.metric.features is gradient else "features"
+    return [f"the {what} of the training set, so forward or what it uses is another one"]
