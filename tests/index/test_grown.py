@@ -6,7 +6,7 @@ import pytest
 import torch
 from hugging import BUILD, texts, tokenizer
 
-from precedents import Explainer, Index, InputError, PrecedentsError, StaleError
+from precedents import Explainer, FormatError, Index, InputError, PrecedentsError, StaleError
 from precedents.index import index as index_module
 
 from .worlds import Counting
@@ -185,3 +185,35 @@ def test_longer_texts_are_not_added_to_texts_of_one_length(tmp_path) -> None:
     index = Index.build(pair, same, tmp_path / "index", memory=MEMORY)
     with pytest.raises(InputError, match=r"differ in length.* Pass rows of the same shape"):
         index.add([same[0], LONG])
+
+
+def test_a_set_without_the_rows_that_began_to_be_added_is_told_so(world, index, monkeypatch) -> None:
+    model, (x, y), _ = world
+
+    def killed(self, number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(index_module.Workshop, "make", killed)
+    with pytest.raises(KeyboardInterrupt):
+        index.add((x[2000:2100], y[2000:2100]))
+    monkeypatch.undo()
+    with pytest.raises(StaleError, match=r"\(2100 then, 2000 now\)\. Some were added.* pass .* at its end\.$"):
+        Index.build(model, (x[:2000], y[:2000]), index.folder, memory=MEMORY, rows=900)
+    Index.build(model, (x[:2100], y[:2100]), index.folder, memory=MEMORY, rows=900)
+    answers_of_a_pass(world, index.folder, torch.arange(2100))
+
+
+def test_a_damaged_shard_is_made_again_alone_as_its_error_says(world, index) -> None:
+    model, (x, y), _ = world
+    train, shard = (x[:2000], y[:2000]), index.folder / "shards" / "000001.safetensors"
+    content = shard.read_bytes()
+    shard.write_bytes(content[:1000])
+    with pytest.raises(
+        FormatError, match=r"000001.* cannot be read: .* made again, .* by Index\.build\("
+    ) as said:
+        Explainer.load(index.folder, model, train, memory=MEMORY)
+    assert "elsewhere" not in str(said.value)
+    Counting.passed = 0
+    Index.build(model, train, index.folder, memory=MEMORY)
+    assert Counting.passed < 2000
+    assert shard.read_bytes() == content

@@ -88,9 +88,7 @@ def test_an_index_that_is_built_in_less_memory_than_it_is_asked_in_is_opened_in_
         UserWarning, match=r"A question to the index in .* Allow more where it is .*memory='\d+ MB'"
     ):
         index = Index.build(model, train, tmp_path / "i", memory="1 MB")
-    with pytest.raises(
-        BudgetError, match="A question to the index needs .* budget is 977 KiB. Allow more"
-    ) as said:
+    with pytest.raises(BudgetError, match=r"A question to the index needs .* is 977 KiB\. Allow more") as said:
         index.check(3)
     assert Index.open(tmp_path / "i", model, train).check(3).recall == 1.0
     advised = re.search(r"memory='(\d+ MB)'", str(said.value))
@@ -107,7 +105,7 @@ def test_a_folder_of_another_similarity_is_not_gone_on_with(world, tmp_path) -> 
     model, (x, y), _ = world
     train, folder = (x[:600], y[:600]), tmp_path / "index"
     Index.build(model, train, folder, "cos_grad", memory="100 MB")
-    said = r"is of cosine:gradient, not dot:gradient. One index serves both.*load\(.*metric='dot:gradient'\).*metric='cosine:gradient'"
+    said = r"is of cosine:gradient, not dot:gradient\. .*load\(.*metric='dot:gradient'\)\. To go on: "
     with pytest.raises(InputError, match=said):
         Index.build(model, train, folder, "dot_grad", memory="100 MB")
     Index.build(model, train, folder, "cos_grad", memory="100 MB")

@@ -21,7 +21,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.errors import BudgetError, InputError
 from precedents.index.basis import BASIS, CodeBasis, basis_mark
 from precedents.index.contents import INDEX, Contents, more_memory
-from precedents.index.plan import PLAN, ROWS, IndexPlan, refuse_grown, threads
+from precedents.index.plan import PLAN, ROWS, IndexPlan, number_of, refuse, refuse_grown, threads
 from precedents.index.recall import CODE, LEAST, Recall
 from precedents.index.shards import FOLDER, WORKSHOPS, Maker, Workshop, opened, read_plans, shard
 from precedents.index.suited import refusal
@@ -84,7 +84,10 @@ class Building:
         self._refuse_settings(plans[0])
         workshop = opened(self.folder, plans, self.made, relevance)
         _refuse_similarity(workshop)
-        refuse_grown(plans[-1].places.stop, len(workshop.relevance.workspace.train), self.folder)
+        n = len(workshop.relevance.workspace.train)
+        refuse_grown(plans[-1].places.stop, n, self.folder)
+        if plans[1:]:
+            _refuse_without_added(plans[-1], n, self.folder)
         return workshop
 
     def _refuse_settings(self, plan: IndexPlan) -> None:
@@ -135,6 +138,14 @@ class Building:
                 WORKSHOPS.clear()
         finished(workshop)
         return workshop
+
+
+def _refuse_without_added(plan: IndexPlan, n: int, folder: Path) -> None:
+    """Refuses a training set without the rows that were added, or began to be."""
+    planned = plan.places.stop - plan.shift
+    if n < planned:
+        told = "Some were added, or began to be: pass the training set with these at its end."
+        refuse([number_of(planned, n)], folder, told)
 
 
 def _refuse_similarity(workshop: Workshop) -> None:
@@ -257,6 +268,7 @@ def _warn_of_questions(relevance: Relevance, folder: Path) -> None:
     if need > budget.bytes:
         warnings.warn(
             f"A question to the index in {folder} needs {readable(need)} of memory, and "
-            f"{readable(budget.bytes)} is allowed. It is built all the same. {more_memory(budget.bytes + need)}",
+            f"{readable(budget.bytes)} is allowed. It is built all the same. "
+            f"{more_memory(budget.bytes + need)}",
             stacklevel=2,
         )
