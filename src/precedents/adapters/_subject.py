@@ -59,7 +59,7 @@ class Subject:
         What is not said (hidden layers, vectors, `classes`, `columns`, how to `render`), the adapter says.
         """
         given = {name: value for name, value in told.items() if value is not None}
-        adapter, classes = adapter_of(model), listed_names(classes)
+        adapter, classes = adapter_of(model), None if classes is None else listed_names(classes)
         if columns is not None or classes is not None:
             adapter.told(columns or Columns(), classes)
         data = brought(adapter, "training set", "train") if train is None else train
@@ -253,7 +253,7 @@ def brought(adapter: Adapter, what: str, argument: str) -> Any:
 
 def listed_names(classes: Any) -> Any:
     """Names of classes as they may be gone through many times; what is no list of names is refused."""
-    if classes is None or isinstance(classes, Mapping):
+    if isinstance(classes, Mapping):
         return classes
     if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
         raise InputError(

@@ -92,7 +92,8 @@ def _made(target: str) -> CommandSubject:
         told = f"{target} returned a mapping with {' and '.join(wrong)}"
         raise InputError(f"{told}. Known keys: {', '.join(known)}.")
     model, train, test = (given.pop(key, None) for key in NEEDED)
-    given |= {"classes": listed_names(given["classes"])} if "classes" in given else {}
+    if given.get("classes") is not None:
+        given["classes"] = listed_names(given["classes"])
     adapter = adapter_of(model)
     columns = Columns.of(*(given.get(name) for name in ("text", "image", "labels", "ids")))
     if columns is not None or given.get("classes") is not None:

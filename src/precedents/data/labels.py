@@ -154,6 +154,14 @@ def _is_number(value: Any) -> bool:
     return True
 
 
+def _no_numbers(y: Any, what: str) -> InputError:
+    """That labels are none, and what to do about it."""
+    if isinstance(y, np.ndarray) and y.dtype == object:
+        found = _of_objects(y, "y.astype('int64')")
+        return InputError(f"{what} are {found}")
+    return InputError(f"{what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1.")
+
+
 def refuse_masked(x: Any, what: str) -> None:
     """Refuses masked arrays of numpy whose values are hidden, which torch would compute with."""
     if isinstance(x, (dict, tuple)):
@@ -208,12 +216,7 @@ def checked_labels(y: Any, count: int, what: str, names: Names | None = None) ->
         values = [] if isinstance(y, str) or not isinstance(y, Iterable) else list(y)
         if any(isinstance(value, str) for value in values):
             return checked_labels(_numbered(values, f"the {what}", names), count, what)
-        if isinstance(y, np.ndarray) and y.dtype == object:
-            found = _of_objects(y, "y.astype('int64')")
-            raise InputError(f"The labels of the {what} are {found}") from None
-        raise InputError(
-            f"The labels of the {what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1."
-        ) from None
+        raise _no_numbers(y, f"The labels of the {what}") from None
     if labels.layout is not torch.strided:
         raise InputError(f"The labels of the {what} are a sparse tensor. Make them dense: y.to_dense().")
     if labels.is_complex() or labels.dtype == torch.bool:
