@@ -104,4 +104,19 @@ def test_an_explanation_says_the_share_of_the_column_that_a_person_knows() -> No
     said = [line for line in str(explanation).splitlines() if "by share" in line]
     assert said
     assert all(set(line.replace(",", "").split()[2::2]) <= set(FRAME.columns) for line in said)
-    assert any("opened" in line or "city" in line for line in said)
+    fed, columns = (
+        model[0].transform(FRAME.iloc[:1])[0],
+        pr.Explainer(model, (FRAME, Y)).shares(FRAME[:1], 0).columns,
+    )
+    squared = np.square(fed) / (1 + np.square(fed).sum())  # of the cosine with itself, beside the bias
+    expected = dict(zip(["income", "debt", "opened", "city", "city"], squared, strict=True))
+    expected["city"] = squared[3:].sum()
+    assert {name: expected[name] for name in columns} == pytest.approx(dict(columns))
+
+
+def test_columns_that_nobody_names_are_not_taken_for_those_that_went_in() -> None:
+    x = FRAME[["income", "debt"]]
+    model = make_pipeline(FunctionTransformer(lambda rows: rows.to_numpy()[:, ::-1]), LogisticRegression()).fit(
+        x, Y
+    )
+    assert set(pr.Explainer(model, (x, Y)).shares(x[:1], 0).columns) == {"x0", "x1"}
