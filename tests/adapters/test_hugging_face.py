@@ -260,6 +260,24 @@ def test_the_names_that_every_configuration_begins_with_are_dropped(bert) -> Non
     assert adapter_of(bert).classes == list(hugging.TOPICS)
 
 
+def test_a_configuration_without_names_is_read(bert, tokenizer, rows) -> None:
+    nameless = copy.deepcopy(bert)
+    nameless.config.__dict__["id2label"] = None  # as that of PvtForImageClassification
+    explainer, expected = (pr.Explainer((model, tokenizer), rows) for model in (nameless, bert))
+    assert explainer.classes is None
+    assert torch.equal(*(each.scores("some goal", labels=2) for each in (explainer, expected)))
+
+
+def test_the_name_of_several_classes_is_no_label(bert, tokenizer, rows) -> None:
+    twice = copy.deepcopy(bert)
+    twice.config.id2label = {0: "same", 1: "same", 2: "other"}
+    named = [{**row, "label": "other"} for row in rows]
+    assert set(pr.Explainer((twice, tokenizer), named).subject.train.labels.tolist()) == {2}
+    for model, names in ((twice, None), (bert, ["same", "same", "other"])):
+        with pytest.raises(pr.InputError, match=r"instance 3 is 'same', which is the name of several classes"):
+            pr.Explainer((model, tokenizer), [*named[:3], {**rows[3], "label": "same"}], classes=names)
+
+
 def test_a_text_that_is_in_the_training_set_is_said_to_be(bert, tokenizer, rows) -> None:
     longer = "the rain " * 12
     explanation = pr.Explainer((bert, tokenizer), rows, "cos_x").explain([rows[5]["text"], longer], k=1)

@@ -87,6 +87,21 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         Explainer(torch.nn.Linear(4, 3), (X, Y), classes=CLASSES).explain(X[0], labels="sneakers")
 
 
+def test_the_name_of_several_classes_is_refused_wherever_labels_are() -> None:
+    twice, right = ["cat", "cat", "dog"], ["dog"] * 12
+    model, found = torch.nn.Linear(4, 3), r"'cat', which is the name of several classes\. Pass class numbers"
+    assert Explainer(model, (X, right), classes=twice).subject.train.labels.tolist() == [2] * 12
+    given = [(X, ["cat"] * 12), [(x, "cat") for x in X], pd.DataFrame(X.numpy()).assign(label="cat")]
+    for data in given:
+        with pytest.raises(InputError, match=found):
+            Explainer(model, data, classes=twice)
+    with pytest.raises(InputError, match=found):
+        Examples.of((X, NAMES), classes={0: "cat", 1: "cat", 2: "dog", 3: "Sneaker"})
+    for classes in (twice, iter(twice)):
+        with pytest.raises(InputError, match=found):
+            pr.audit(model, (X, right), (X, ["cat"] * 12), classes=classes, metrics=["cos_x"])
+
+
 def test_names_without_classes_ask_for_them() -> None:
     for data in ((X, NAMES), PAIRS):
         with pytest.raises(InputError, match=r"'cat', and names are no numbers.*classes=\[\.\.\.\]"):

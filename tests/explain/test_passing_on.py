@@ -37,10 +37,25 @@ def test_the_truth_is_told_where_the_prediction_is_wrong(explanation) -> None:
     assert "in truth sport" in explanation.plot().axes[0].get_title()
 
 
+def test_wrong_predictions_are_found_by_names_and_by_numbers(explainer, explanation) -> None:
+    assert explanation.wrong == [0]
+    assert explanation[1].wrong == []
+    cases = ["goal", "waves", "the blue sea", "=goal", "the match"]
+    given = pd.Series(["water", "water", "sport", "sport", "water"], index=[7, 8, 9, 3, 4])
+    found = explainer.explain(cases, k=1, truth=given)
+    frame = found.to_frame()
+    assert found.wrong == [0, 2, 4] == frame["case"][frame["prediction"] != frame["truth"]].tolist()
+    x, y = torch.eye(3), torch.tensor([0, 1, 2])
+    of_numbers = Explainer(torch.nn.Linear(3, 3), (x, y)).explain(x, k=1, truth=y)
+    assert of_numbers.wrong == (of_numbers.predictions != y).nonzero().flatten().tolist()
+
+
 def test_without_the_truth_nothing_is_said_of_it(explainer) -> None:
     found = explainer.explain("waves", k=1)
     assert "truth" not in found.to_frame()
     assert "truth" not in found.to_json()
+    with pytest.raises(InputError, match=r"Nothing says which predictions are wrong.*explain\(x, truth=y\)"):
+        _ = found.wrong
 
 
 def test_a_truth_of_the_wrong_length_or_class_is_refused(explainer) -> None:

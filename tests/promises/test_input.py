@@ -3,7 +3,9 @@
 import json
 import os
 import pickle
+from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import tee
 from pathlib import Path
 
 import numpy as np
@@ -196,6 +198,27 @@ UNUSABLE = {
     "class names": (lambda: Explainer(linear(), (X, Y), classes=["a"]), "There are 1 class names"),
     "a number of classes": (lambda: Explainer(linear(), (X, Y), classes=3), "classes is an int"),
     "a set of classes": (lambda: Explainer(linear(), (X, Y), classes={"a", "b", "c"}), "classes is a set"),
+    "a word for three classes": (lambda: Explainer(linear(), (X, Y), classes="cat"), "classes is a str"),
+    "no name of a class": (
+        lambda: Explainer(linear(), (X, Y), classes=["a", None, "c"]),
+        "The class 1 has the name None. Pass a name for each class",
+    ),
+    "objects that are numbers": (
+        lambda: Explainer(linear(), (X.numpy().astype(object), Y)),
+        "an array of objects (dtype object). Make an array of numbers of it: x.astype('float32').",
+    ),
+    "cases of objects that are numbers": (
+        lambda: Explainer(linear(), (X, Y)).explain(X.numpy().astype(object)),
+        "What was passed as cases is an array of objects (dtype object). Make an array of numbers of it: x.as",
+    ),
+    "objects that are no numbers": (
+        lambda: Explainer(linear(), (np.array([[1.0, 2.0, 3.0, "red"]] * 12, dtype=object), Y)),
+        "an array of objects (dtype object), and 'red' is no number",
+    ),
+    "labels of objects": (
+        lambda: Explainer(linear(), (X, Y.numpy().astype(object))),
+        "are an array of objects (dtype object). Make an array of numbers of it: y.astype('int64').",
+    ),
     "render": (lambda: Explainer(linear(), (X, Y), render=3), "render is an int"),
     "vectorise": (lambda: Explainer(linear(), (X, Y), vectorise=3), "vectorise is an int"),
     "vectorise, of texts": (
@@ -289,11 +312,15 @@ NAMES = ["ant", "bee", "cat"]
         pd.Index(NAMES),
         pd.Series(NAMES, index=[7, 8, 9]),
         dict(enumerate(NAMES)),
+        iter(NAMES),
+        map(str, NAMES),
+        (name for name in NAMES),
     ],
     ids=lambda classes: type(classes).__name__,
 )
 def test_names_of_classes_come_in_whatever_holds_them(classes) -> None:
-    assert Explainer(linear(), (X, Y), classes=classes).classes == NAMES
+    again, classes = tee(classes) if isinstance(classes, Iterator) else (classes, classes)
+    assert Explainer(linear(), (X, Y), classes=again).classes == NAMES
     found = pr.audit(linear(), (X, Y), (X, Y), classes=classes, metrics="cos_x", criteria="identical_class")
     assert found.scope.names == NAMES
 

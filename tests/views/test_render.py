@@ -97,10 +97,11 @@ class Tokenizer:
     [
         (["", "one", "two", "three"], "two one three"),
         ({0: "", 1: "one", 2: "two", 3: "three"}, "two one three"),
+        ({"three": 3, "": 0, "one": 1, "two": 2, "zwei": 2}, "two one three"),
         (Tokenizer(), "2-1-3-0-0"),
         (Tokenizer().decode, "2-1-3-0-0"),
     ],
-    ids=["sequence", "mapping", "tokenizer", "function"],
+    ids=["sequence", "mapping", "mapping from words", "tokenizer", "function"],
 )
 def test_tokens_are_words(words, text) -> None:
     assert shown(torch.tensor([2, 1, 3, 0, 0]), pr.texts(words)) == text

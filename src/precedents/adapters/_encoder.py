@@ -16,7 +16,9 @@ from precedents.adapters._collator import Collator
 from precedents.adapters._columns import LABELS, Columns
 from precedents.data.examples import numbers
 from precedents.data.inputs import Inputs, joined, stacked
+from precedents.data.labels import Names, number_of
 from precedents.errors import InputError
+from precedents.runtime.advice import typed
 from precedents.runtime.guards import Guard
 from precedents.runtime.users_code import users
 from precedents.runtime.wording import a_type
@@ -28,6 +30,11 @@ COLUMNS = 4  # of texts, of which it is tried which were tokenized
 UNLIMITED = 10**9  # a tokenizer without a limit says 10**30
 
 Fields = dict[str, Tensor]
+
+
+def _where() -> str:
+    """Where a command is told the names of columns."""
+    return typed("", ", as a key of the mapping that the function of --target returns")
 
 
 class OwnTokenizer:
@@ -63,7 +70,7 @@ class Encoder:
     padding: int = 0  # the token that fills up shorter texts
     tokenizer: OwnTokenizer | None = None
     processor: Any = None  # of images
-    classes: Mapping[str, int] = field(default_factory=dict)  # the number of each class name
+    classes: Names = field(default_factory=dict)  # the number of each class name
     columns: Columns = field(default_factory=Columns)  # where texts, images and labels are
     labels: Sequence[str] = LABELS  # what labels are called; the first that is there is taken
     collator: Collator | None = None  # of a Trainer or a DataLoader: makes a row of an instance
@@ -125,7 +132,7 @@ class Encoder:
     def label(self, value: Any, i: int) -> int:
         """A class number, given as one or as the name of a class."""
         if isinstance(value, str) and value in self.classes:
-            return self.classes[value]
+            return number_of(value, self.classes, f"instance {i}")
         if isinstance(value, Tensor) and value.ndim == 0 and not value.is_floating_point():
             value = value.item()
         if isinstance(value, Integral) and not isinstance(value, bool):
@@ -229,11 +236,11 @@ class Encoder:
         if not names:
             raise InputError(
                 f"No text is in: {', '.join(map(str, row))}. Call the text that the model is given {TEXT!r}, "
-                f"and the second of a pair {PAIR!r}; or say what they are called: text='...'."
+                f"and the second of a pair {PAIR!r}; or say what they are called: text='...'{_where()}."
             )
         raise InputError(
             f"Several fields are texts: {', '.join(names)}. Say which the model is given: text={names[0]!r}, "
-            f"or text={tuple(names[:2])} for a pair."
+            f"or text={tuple(names[:2])} for a pair{_where()}."
         )
 
     def _image(self, row: Mapping[str, Any]) -> Any:
@@ -244,7 +251,8 @@ class Encoder:
         found = [name for name in (said, "image", "img") if name is not None and name in row]
         if not found and len(others) != 1:
             which = ", ".join(map(str, others))
-            raise InputError(f"Which of the fields {which} is the image? Say it: image={others[0]!r}.")
+            said = f"Which of the fields {which} is the image? Say it: image={others[0]!r}"
+            raise InputError(f"{said}{_where()}.")
         return _colours(row[(found or others)[0]])
 
     def _bare(self, texts: Sequence[str]) -> list[int]:

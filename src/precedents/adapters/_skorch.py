@@ -17,6 +17,7 @@ from precedents.classifier.outputs import Outputs, outputs_of, placed, returned
 from precedents.classifier.user_loss import ProbabilityLoss, formed
 from precedents.data.examples import checked_labels
 from precedents.data.inputs import Inputs, count
+from precedents.data.labels import number_of, numbered_names
 from precedents.errors import InputError
 
 OWN = "skorch"
@@ -94,7 +95,7 @@ class Net:
     def numbered(self, labels: Any, what: str, known: Sequence[str] | None = None) -> Tensor:
         """Class numbers of labels, which may be names of classes."""
         given = np.asarray(labels.tolist() if hasattr(labels, "tolist") else labels, dtype=object)
-        places = {name: place for place, name in enumerate(known or self.names or ())}
+        places = numbered_names((name, place) for place, name in enumerate(known or self.names or ()))
         wrong = [each for each in given.reshape(-1).tolist() if isinstance(each, str) and each not in places]
         if wrong:
             said = ", ".join(map(repr, places)) or "numbers: encode y as for net.fit, or pass classes=[...]"
@@ -102,7 +103,8 @@ class Net:
                 f"A label of the {what} is {wrong[0]!r}. The classes of the {self.name} are {said}."
             )
         if any(isinstance(each, str) for each in given.reshape(-1).tolist()):
-            labels = [places.get(each, each) for each in given.reshape(-1).tolist()]
+            every = given.reshape(-1).tolist()
+            labels = [number_of(each, places, f"the {what}") if each in places else each for each in every]
         return checked_labels(labels, len(given) if given.ndim else 1, what)
 
     @torch.no_grad()

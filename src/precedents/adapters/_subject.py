@@ -59,7 +59,7 @@ class Subject:
         What is not said (hidden layers, vectors, `classes`, `columns`, how to `render`), the adapter says.
         """
         given = {name: value for name, value in told.items() if value is not None}
-        adapter = adapter_of(model)
+        adapter, classes = adapter_of(model), None if classes is None else listed_names(classes)
         if columns is not None or classes is not None:
             adapter.told(columns or Columns(), classes)
         data = brought(adapter, "training set", "train") if train is None else train
@@ -253,6 +253,18 @@ def brought(adapter: Adapter, what: str, argument: str) -> Any:
     return found
 
 
+def listed_names(classes: Any) -> Any:
+    """Names of classes as they may be gone through many times; what is no list of names is refused."""
+    if isinstance(classes, Mapping):
+        return classes
+    if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
+        raise InputError(
+            f"classes is {a_type(classes)}. Pass the names of the classes in the order of the model's outputs: "
+            "a list, an array, an index, or a mapping from class numbers."
+        )
+    return list(classes)
+
+
 def _checked_names(classes: Any, model: Classifier, known: Sequence[str] | None) -> list[str] | None:
     """The names of the classes as texts, from whatever holds one for each output of the model.
 
@@ -260,16 +272,13 @@ def _checked_names(classes: Any, model: Classifier, known: Sequence[str] | None)
     """
     if classes is None:
         return None if known is None or len(known) != model.classes else list(known)
-    if isinstance(classes, (bytes, Set)) or not isinstance(classes, Iterable):
-        raise InputError(
-            f"classes is {a_type(classes)}. Pass the names of the {model.classes} classes in their order: a "
-            "list, an array, an index, or a mapping from class numbers."
-        )
     if isinstance(classes, Mapping):
         if set(classes) != set(range(model.classes)):
             raise InputError(f"classes is a mapping. Its keys must be 0 to {model.classes - 1}.")
         classes = [classes[i] for i in range(model.classes)]
-    names = [str(name) for name in classes]
-    if len(names) != model.classes:
-        raise InputError(f"There are {len(names)} class names, but the model has {model.classes} outputs.")
-    return names
+    if len(classes) != model.classes:
+        raise InputError(f"There are {len(classes)} class names, but the model has {model.classes} outputs.")
+    nameless = [i for i, name in enumerate(classes) if name is None]
+    if nameless:
+        raise InputError(f"The class {nameless[0]} has the name None. Pass a name for each class.")
+    return [str(name) for name in classes]

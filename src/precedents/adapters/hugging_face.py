@@ -23,6 +23,7 @@ from precedents.data.datamodules import loader_of
 from precedents.data.examples import Batch, Examples, Originals
 from precedents.data.ids import Id, ids_among
 from precedents.data.inputs import Inputs, bare, count, shapes
+from precedents.data.labels import numbered_names
 from precedents.errors import InputError
 
 SOME = 4  # instances that a Trainer's loss is tried on
@@ -59,7 +60,7 @@ class HuggingFace(Adapter):
         base = base_of(network)
         main = _checked(base)
         refuse_quantised(network)
-        names = getattr(getattr(base, "config", None), "id2label", {})
+        names = getattr(getattr(base, "config", None), "id2label", None) or {}
         own = None if self.tokenizer is None else OwnTokenizer(self.tokenizer)
         self.encoder = Encoder(
             main=main,
@@ -67,7 +68,7 @@ class HuggingFace(Adapter):
             padding=_padding(base, self.tokenizer) if main == TOKENS else 0,
             tokenizer=own,
             processor=processor,
-            classes={str(name): int(place) for place, name in names.items()},
+            classes=numbered_names((name, int(place)) for place, name in names.items()),
         )
         self.module = Transformer(network)
         self.classes = _classes([names[place] for place in sorted(names)])
@@ -99,7 +100,7 @@ class HuggingFace(Adapter):
         labels = (columns.labels,) if isinstance(columns.labels, str) else self.encoder.labels
         known = dict(self.encoder.classes)
         if isinstance(classes, (list, tuple)):
-            known |= {str(name): place for place, name in enumerate(classes)}
+            known |= numbered_names((name, place) for place, name in enumerate(classes))
         self.encoder = replace(self.encoder, columns=columns, labels=labels, classes=known)
 
     def examples(self, data: Any, what: str) -> Examples:

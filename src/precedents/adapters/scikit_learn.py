@@ -32,6 +32,7 @@ from precedents.adapters._adapter import Adapter
 from precedents.adapters._containers import Container, Entries, Frame, Matrix, is_frame, is_sparse, own, rows_of
 from precedents.adapters._ensembles import Whereabouts
 from precedents.adapters._misplaced import misplaced, undated, unfilled
+from precedents.adapters._named import names_out
 from precedents.adapters._opened import by_columns, opened, step_names, unwrapped
 from precedents.adapters._skorch import Net, is_net
 from precedents.adapters._unknown import unknown
@@ -121,10 +122,8 @@ class ScikitLearn(Adapter):
 
     @cached_property
     def features(self) -> Sequence[str] | None:
-        """The names of what the module is fed, if the transformers know them."""
-        return (
-            _names(lambda: self.before_last[-1].get_feature_names_out()) if self.before_last else self.columns
-        )
+        """The names of what the module is fed, as far as the transformers know them."""
+        return names_out(self.before_last) if self.before_last else self.columns
 
     def examples(self, data: Any, what: str) -> Examples:
         """From a pair (X, y), as the estimator's own `fit` takes it."""

@@ -22,7 +22,8 @@ Target = Annotated[
     Option(
         metavar="MODULE:FACTORY",
         help="Your own model instead of a run: a function that returns (model, train, test), or a mapping "
-        "with these keys and any of classes, render, hidden, vectorise, subclasses, retrain, fresh.",
+        "with these keys and any of classes, render, text, image, labels, ids, hidden, output, vectorise, "
+        "loss, subclasses, retrain, fresh.",
         show_default=False,
     ),
 ]

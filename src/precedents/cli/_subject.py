@@ -74,7 +74,7 @@ def subject(run: Path | None, target: str | None, data: Path | None) -> CommandS
 def _made(target: str) -> CommandSubject:
     from precedents.adapters._columns import Columns
     from precedents.adapters._find import adapter_of
-    from precedents.adapters._subject import brought
+    from precedents.adapters._subject import brought, listed_names
     from precedents.audit.front_door import audit
 
     with restored():
@@ -98,6 +98,8 @@ def _made(target: str) -> CommandSubject:
         told = f"{target} returned a mapping with {' and '.join(wrong)}"
         raise InputError(f"{told}. Known keys: {', '.join(known)}.")
     model, train, test = (given.pop(key, None) for key in NEEDED)
+    if given.get("classes") is not None:
+        given["classes"] = listed_names(given["classes"])
     adapter = adapter_of(model)
     columns = Columns.of(*(given.get(name) for name in ("text", "image", "labels", "ids")))
     if columns is not None or given.get("classes") is not None:

@@ -16,7 +16,7 @@ from precedents.seen import clipped
 KEYS = ("label", "labels", "target", "targets", "y")  # what a label is called in an item
 DEEP = 5  # datasets within datasets that are asked for the names of classes
 ATTRIBUTES = ("targets", "labels")  # and all of them as an attribute of the dataset
-Names: TypeAlias = Mapping[str, int]  # of classes, and the number of each
+Names: TypeAlias = Mapping[str, int | None]  # of classes, and the number of each; none: several have it
 LabelPlace: TypeAlias = str | int | None  # a key of the items, a position in them; none: not in the items
 
 REGRESSION = (
@@ -128,10 +128,38 @@ def _no_tensor(x: Any, what: str) -> InputError:
             f"{what} holds dates, and a model computes with numbers. Make days of them: "
             "(x - x.min()) / numpy.timedelta64(1, 'D')."
         )
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        found = _of_objects(x, "x.astype('float32')")
+        return InputError(f"{what} is {found}")
     advice = "Convert it to tensors first, for example by a transform of the dataset."
     if texts:
         advice = "Leave it out of the items, or make batches without it: pr.Examples.of(data, collate_fn=...)."
     return InputError(f"{what} is {a_type(x)}, which is no tensor and cannot become one. {advice}")
+
+
+def _of_objects(x: "np.ndarray[Any, Any]", line: str) -> str:
+    """What an array of objects is: the first of them that is no number; or the line to type, if all are."""
+    wrong = [each for each in x.flat if not _is_number(each)][:1]
+    if wrong:
+        found = f"{clipped(repr(wrong[0]))} is no number. Make numbers of all of it, or leave it out."
+        return f"an array of objects (dtype object), and {found}"
+    return f"an array of objects (dtype object). Make an array of numbers of it: {line}."
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+def _no_numbers(y: Any, what: str) -> InputError:
+    """That labels are none, and what to do about it."""
+    if isinstance(y, np.ndarray) and y.dtype == object:
+        found = _of_objects(y, "y.astype('int64')")
+        return InputError(f"{what} are {found}")
+    return InputError(f"{what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1.")
 
 
 def refuse_masked(x: Any, what: str) -> None:
@@ -188,9 +216,7 @@ def checked_labels(y: Any, count: int, what: str, names: Names | None = None) ->
         values = [] if isinstance(y, str) or not isinstance(y, Iterable) else list(y)
         if any(isinstance(value, str) for value in values):
             return checked_labels(_numbered(values, f"the {what}", names), count, what)
-        raise InputError(
-            f"The labels of the {what} are no numbers. Encode them as class numbers 0, 1, ..., classes - 1."
-        ) from None
+        raise _no_numbers(y, f"The labels of the {what}") from None
     if labels.layout is not torch.strided:
         raise InputError(f"The labels of the {what} are a sparse tensor. Make them dense: y.to_dense().")
     if labels.is_complex() or labels.dtype == torch.bool:
@@ -243,10 +269,22 @@ def _counted(classes: Any) -> Names | None:
     """The number of each name, from a list of them or a mapping; none of anything else."""
     if isinstance(classes, Mapping):
         pairs = [(name, i) if isinstance(name, str) else (i, name) for name, i in classes.items()]
-        return {str(name): i for name, i in pairs if isinstance(i, int)}
+        return numbered_names((name, i) for name, i in pairs if isinstance(i, int))
     if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
         return None
-    return {str(name): i for i, name in enumerate(classes)}
+    return numbered_names((name, i) for i, name in enumerate(classes))
+
+
+def numbered_names(pairs: Iterable[tuple[Any, int]]) -> dict[str, int | None]:
+    """The number of each name; none of what several classes are called.
+
+    >>> numbered_names([("cat", 0), ("dog", 1), ("cat", 2)])
+    {'cat': None, 'dog': 1}
+    """
+    found: dict[str, int | None] = {}
+    for name, i in pairs:
+        found[str(name)] = i if found.get(str(name), i) == i else None
+    return found
 
 
 def _numbered(labels: Sequence[Any], where: str, names: Names | None) -> list[Any]:
@@ -260,7 +298,18 @@ def _numbered(labels: Sequence[Any], where: str, names: Names | None) -> list[An
                 f"The label of {which} is {clipped(repr(label))}, and names are no numbers. Pass whole class "
                 "numbers 0, 1, ..., classes - 1, or the names of the classes in their order: classes=[...]."
             )
-    return [names[label] if isinstance(label, str) and names else label for label in labels]
+    return [number_of(label, names, where) if isinstance(label, str) and names else label for label in labels]
+
+
+def number_of(name: str, names: Names, where: str) -> int:
+    """The number of the class of this name; what several classes are called is refused."""
+    found = names[name]
+    if found is None:
+        raise InputError(
+            f"A label of {where} is {clipped(repr(name))}, which is the name of several classes. Pass class "
+            "numbers, or classes=[...] with names that differ."
+        )
+    return found
 
 
 def _has_part(item: Any, place: int) -> bool:

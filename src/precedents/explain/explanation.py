@@ -162,6 +162,13 @@ class Explanation:
         wrong = f", in truth {self.seen_name(true)}" if true != said else ""
         return f"{'taken for' if self.given else 'predicted'} {self.seen_name(said)}{wrong}"
 
+    @property
+    def wrong(self) -> list[int]:
+        """The places of the cases that are something else in `truth`, whose labels may be names."""
+        if self.truth is None:
+            raise InputError("Nothing says which predictions are wrong. Say it: explain(x, truth=y).")
+        return [int(i) for i in (self.predictions != self.truth).nonzero()]
+
     def shares(self, case: int = 0, rank: int = 1) -> Shares:
         """Why the precedent of this rank is relevant to this case: its score, in parts that sum to it.
 

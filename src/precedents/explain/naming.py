@@ -127,7 +127,8 @@ class Sharing:
         features = self._features
         if features is not None and len(features) == count:
             return lambda place: str(features[place])
-        if isinstance(seen, Mapping) and len(seen) == count:
+        made = self.subject.adapter.made_by is not None  # of the columns that are seen, in any order
+        if isinstance(seen, Mapping) and len(seen) == count and not made:
             every = list(map(str, seen))
             return every.__getitem__
         return lambda place: f"x{place}"

@@ -31,9 +31,12 @@ def images(mean: Any = None, std: Any = None, channels: Channels | None = None) 
 def texts(words: Words) -> Render:
     """Token numbers as a text by `words`: a vocabulary, a tokenizer that decodes, or a function of a list.
 
+    A vocabulary is a list of words, or a mapping: from numbers to words or from words to their numbers.
     An empty word is not shown: let it be that of the padding. Nor is padding at the end, where it is known by a
     tokenizer's `pad_token_id`, or by its word: `<pad>` or `[PAD]`.
     """
+    if isinstance(words, Mapping) and all(isinstance(i, int) for i in words.values()):
+        words = {i: word for word, i in reversed(list(words.items()))}  # of two words of one number the first
     return Texts(words)
 
 

@@ -67,9 +67,18 @@ def test_no_errors_are_no_groups(digits) -> None:
     right = digits.model(x).argmax(dim=1)
     found = digits.explainer().groups((x, right), "error")
     assert len(found) == 0
-    assert str(found).startswith("0 cases in 0 groups")
+    assert str(found) == found.heading == "No prediction is wrong: 0 of 5 cases"
     assert list(found.to_frame().columns)[:4] == ["group", "cases", "rank", "index"]
     assert found.plot() is not None
+
+
+def test_errors_that_cannot_be_ranked_are_not_told_as_none() -> None:
+    model = torch.nn.Linear(2, 2)
+    _ = model.weight.data.copy_(2 * torch.eye(2)), model.bias.data.zero_()
+    explainer = pr.Explainer(model, (torch.eye(2), torch.tensor([0, 1])), "cos_x")
+    found = explainer.groups((torch.zeros(1, 2), torch.tensor([1])), "error", k=1)
+    assert str(found).startswith("0 cases in 0 groups by their error")
+    assert found.notes
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,12 @@ from html.parser import HTMLParser
 
 import pytest
 import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import precedents as pr
+from precedents.seen import clipped
 
 JOBS = {
     "self_relevance": lambda e, test: e.self_relevance(),
@@ -42,6 +46,43 @@ def test_a_frame_has_the_rows_and_names_training_instances(found) -> None:
     if not isinstance(found, pr.ExplainerComparison):
         assert frame["index"].between(0, 599).all()
         assert (frame["id"] == "=id" + frame["index"].astype(str)).all()
+
+
+LONG = "a lake near mountains " * 9
+TEXTS = ["the blue sea", LONG, "a goal at last", "the team\nwon"] * 3
+TOPICS = ["water", "water", "sport", "sport"] * 3
+
+
+def of_texts(**options) -> pr.Explainer:
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, TOPICS)
+    return pr.Explainer(model, (TEXTS, TOPICS), **options)
+
+
+@pytest.mark.parametrize("job", [lambda e: e.contrast("a goal", "sport", "water"), lambda e: e.suspects()])
+def test_texts_are_printed_below_what_they_are_called(job) -> None:
+    found = job(of_texts())
+    lines, rows = str(found).splitlines(), found.rows()
+    assert len(rows) > 5
+    for row, named, text in zip(rows, lines[1::2], lines[2::2], strict=False):
+        assert f"#{row['index']} " in named
+        assert text.startswith("  ")
+        assert text.strip() == clipped(TEXTS[row["index"]], 100)
+    assert any(line.endswith("...") for line in lines)
+
+
+def test_no_more_texts_are_printed_than_rows() -> None:
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS * 3, TOPICS * 3)
+    found = pr.Explainer(model, (TEXTS * 3, TOPICS * 3)).suspects(30)
+    assert len(str(found).splitlines()) == 1 + 2 * 20 + 1
+    assert "... and 10 more" in str(found)
+
+
+def test_what_is_no_text_has_nothing_below_it(digits) -> None:
+    for found in (
+        digits.explainer().suspects(5),
+        of_texts(render=lambda text: {"length": len(text)}).suspects(5),
+    ):
+        assert len(str(found).splitlines()) == 6
 
 
 def test_json_is_json(found) -> None:

@@ -10,6 +10,7 @@ from precedents.data.examples import Examples
 from precedents.data.ids import shown_id
 from precedents.data.inputs import bare
 from precedents.seen import clipped
+from precedents.views.comparison import beginning
 from precedents.views.gallery import Strip
 from precedents.views.instance import Cell, Shown, shown
 
@@ -44,6 +45,13 @@ class Portrayal:
         """A training instance as a person sees it."""
         return self.of(self.subject.train, i)
 
+    def texts(self, places: Sequence[int]) -> list[str]:
+        """How training instances begin, if they are texts; of a stream, for which that takes a pass, none."""
+        train, render = self.subject.train, self.subject.render
+        if render is None or train.ordered or not isinstance(self.seen(places[0]), str):
+            return []
+        return beginnings([shown(each, render) for each in train.seen(places)])
+
     def of(self, examples: Examples, i: int) -> Shown:
         """An instance of any set, as a person sees it."""
         return shown(examples.seen([i])[0], self.subject.render)
@@ -59,6 +67,11 @@ class Portrayal:
         """A training instance under its name, its label and whatever else there is to say."""
         named = f"{self.tag(i)} {self.name(int(self.subject.train.labels[i]))}"
         return Cell("\n".join([named, *title.splitlines()]), self.seen(i), agrees)
+
+
+def beginnings(seen: Sequence[Shown]) -> list[str]:
+    """How texts begin, as they are printed below what they are called; none of what is no text."""
+    return [beginning(each) for each in seen if isinstance(each, str)]
 
 
 def tag(examples: Examples, i: int) -> str:

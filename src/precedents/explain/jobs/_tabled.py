@@ -22,12 +22,15 @@ SHOWN = 20  # rows that are printed
 DRAWN = 12  # rows that are drawn
 
 WIDEST = 120  # letters of a column in print
+BELOW = " " * 7  # before the text of a row
 
 Row = dict[str, Any]
 
 
 class Tabled(ABC):
     """Rows of plain values, one for each thing that was found."""
+
+    texts: Sequence[str] = ()  # how the texts of the first rows begin, where they are texts
 
     @property
     @abstractmethod
@@ -72,7 +75,10 @@ class Tabled(ABC):
     def __str__(self) -> str:
         rows = self.printed()
         more = [f"  ... and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
-        return "\n".join([told(self.heading), *aligned(rows[:SHOWN]), *more, *map(told, self.shown_notes)])
+        lines = aligned(rows[:SHOWN])
+        for place, text in enumerate(self.texts[: len(lines)]):
+            lines[place] += f"\n{BELOW}{text}"
+        return "\n".join([told(self.heading), *lines, *more, *map(told, self.shown_notes)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: what was found in words, and the rows."""

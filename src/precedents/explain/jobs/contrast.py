@@ -10,7 +10,7 @@ from torch import Tensor
 from precedents.data.examples import Examples
 from precedents.errors import InputError
 from precedents.explain.cautions import Doubts
-from precedents.explain.jobs._portrayal import Portrayal, case_tag
+from precedents.explain.jobs._portrayal import Portrayal, beginnings, case_tag
 from precedents.explain.jobs._tabled import Row, Tabled
 from precedents.gradients.rows import Rows
 from precedents.metrics.ranking import TopK, descending
@@ -46,6 +46,7 @@ class Contrast(Tabled):
     portrayal: Portrayal = field(repr=False)
     doubts: Doubts = field(repr=False)  # of the case, taken for each class
     cautions: Sequence[str] = ()  # what speaks against all precedents of the case
+    texts: Sequence[str] = field(default=(), repr=False)  # how those of the precedents begin
 
     columns = ("side", "rank", "index", "id", "score", "other_score")
 
@@ -160,6 +161,7 @@ def contrast(
         separating=separating,
         portrayal=portrayal,
         doubts=doubts,
+        texts=[] if portrayal.subject.render is None else beginnings([*lists[0], *lists[1]]),
     )
 
 

@@ -95,6 +95,8 @@ class Groups(Tabled):
     def heading(self) -> str:
         """How many of what."""
         m, g = sum(len(group.cases) for group in self.groups), len(self.groups)
+        if self.by == "error" and not g and not self.left_out:
+            return f"No prediction is wrong: 0 of {_many(len(self.cases), 'case')}"
         own = f" by their {self.by}" if self.by in BY else ""
         return f"{_many(m, 'case')} in {_many(g, 'group')}{own}, with their first {self.k} precedents"
 

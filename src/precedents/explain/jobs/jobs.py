@@ -16,6 +16,7 @@ from precedents.data.inputs import Inputs
 from precedents.errors import InputError, PrecedentsError
 from precedents.explain.cautions import Doubts, left_out
 from precedents.explain.jobs._portrayal import Portrayal
+from precedents.explain.jobs._tabled import SHOWN
 from precedents.explain.jobs.answers import Answers
 from precedents.explain.jobs.contrast import Contrast, contrast, two_classes
 from precedents.explain.jobs.groups import Groups, checked_by, grouped, names_of
@@ -84,7 +85,9 @@ class Jobs(ABC):
         with self._reading():
             squares, accusers, said = self._accusations(cases)
             found = evidence(self.relevance, squares, accusers)
-        return Suspects(self.name, found, most_suspicious(found, k), self._portrayal, cases is not None, said)
+            worst, portrayal = most_suspicious(found, k), self._portrayal
+            texts = portrayal.texts(worst[:SHOWN])
+        return Suspects(self.name, found, worst, portrayal, cases is not None, said, texts)
 
     def _accusations(self, cases: Any) -> tuple[Tensor, list[list[int]], list[str]]:
         """The squared lengths of the training instances, and for each the wrong predictions that accuse it.

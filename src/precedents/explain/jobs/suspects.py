@@ -97,6 +97,7 @@ class Suspects(Tabled):
     portrayal: Portrayal = field(repr=False)
     judged: bool = False  # whether there were cases to accuse
     left_out: Sequence[str] = ()  # what is said of wrong predictions that accuse nobody
+    texts: Sequence[str] = field(default=(), repr=False)  # how those of the first suspects begin
 
     columns = (
         "rank",
