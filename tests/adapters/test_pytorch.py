@@ -344,7 +344,7 @@ def test_a_function_of_parameters_that_eval_makes_is_refused_by_its_name(trainin
                 self.turned()
             return super().train(mode)
 
-    with torch.no_grad(), pytest.raises(InputError, match=r"attribute 1\.table is .* Compute it in forward"):
+    with torch.no_grad(), pytest.raises(InputError, match=r"attribute 1\.table of .* Compute it in forward"):
         Explainer(nn.Sequential(nn.Linear(5, 5), Evaluating()).train(training), train)
 
 

@@ -188,10 +188,25 @@ def _evaluating(copy: nn.Module) -> nn.Module:
         copy.eval()
     if next(_of_a_pass(copy), None) is not None:
         raise InputError(
-            f"The model's attribute {_uncopied(copy)} is computed of its parameters when it is set to eval mode: "
+            f"The attribute {_uncopied(copy)} of the model is computed of its parameters by eval(): "
             "no gradient comes back to them. Compute it in forward, not in train()."
         )
+    for part in copy.modules():
+        if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.max_norm is not None:
+            _rescale(copy, part)
     return copy
+
+
+@torch.no_grad()
+def _rescale(copy: nn.Module, table: Any) -> None:
+    """Makes all rows as short as they become when they are looked up; a table that others use is left."""
+    users = [part for part in copy.modules() if any(p is table.weight for p in part._parameters.values())]
+    if len(users) == 1:
+        rows, before = torch.arange(len(table.weight), device=table.weight.device), None
+        while before is None or not torch.equal(before, table.weight):  # rounding may leave one too long
+            before = table.weight.clone()
+            torch.embedding_renorm_(table.weight, rows, table.max_norm, table.norm_type)
+        table.max_norm = None
 
 
 def tensor_bytes(module: nn.Module) -> int:
