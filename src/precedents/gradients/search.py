@@ -142,7 +142,8 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
             return plan, ""
         reason = "parameters are used outside of the layers that own them"
     except FAILURES as error:
-        reason = first_line(error) if isinstance(error, PrecedentsError) else OTHER_ROWS
+        said = isinstance(error, (PrecedentsError, NotImplementedError))  # by us, as of what a rule does not do
+        reason = first_line(error) if said else OTHER_ROWS
     plan = with_rest(slow, batch, wanted)
     return plan, f"{_way(plan)} ({reason})"
 
