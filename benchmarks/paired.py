@@ -24,6 +24,10 @@ HERE = Path(__file__).parent.parent
 WHO = "cos_grad"
 ROUNDS = 5
 GOAL = 1.05  # of the old, at most
+WHY = (
+    "All inputs are read once more when an explainer is made, and once more when they are used, so that a "
+    "change of them is noticed (8 ms for 61 MB), and inner products are added in double precision (5 ms)."
+)
 FIVE = "logreg,cnn,lstm,transformer,mobilenet"
 
 
@@ -81,7 +85,7 @@ def section(records: Sequence[Record]) -> Iterator[str]:
             yield ""
             yield (
                 f"Missed: {MODELS[model].title}, {new / old:.3f} where {GOAL} is the goal, by "
-                f"{1000 * (new - old):.0f} ms of what a process does once; a second question is as fast."
+                f"{1000 * (new - old):.0f} ms. {WHY}"
             )
 
 

@@ -5,7 +5,7 @@ PrecedentsError
 │   ├── UnknownNameError       a name that is in no registry; says which names exist
 │   │   └── KeywordError       a keyword that a function does not take (also a TypeError)
 │   ├── UserCodeError          the caller's own model, dataset or function failed; names its line
-│   ├── BudgetError            the work needs more memory or disk than there is
+│   ├── BudgetError            the work needs more memory, disk or time than there is
 │   └── DataFileError          a file of a data set is missing, truncated, altered or foreign
 ├── NotApplicable              the metric or criterion has no meaning here: "–" in the tables
 ├── MissingExtraError          an optional package is not installed (also an ImportError)
@@ -68,7 +68,7 @@ class UserCodeError(InputError):
 
 
 class BudgetError(InputError):
-    """The work needs more memory or disk than there is; the message says what would fit."""
+    """The work needs more memory, disk or time than there is; the message says what would fit."""
 
 
 class DataFileError(InputError):

@@ -6,6 +6,7 @@ import torch
 from spaces import gradients_of, workspace_of
 
 from precedents import Explainer, InputError, InverseFisher
+from precedents.curvature import dual
 from precedents.metrics.preconditioners._inverse import absolute
 from precedents.metrics.preconditioners._structures import (
     LowRankPlusRidge,
@@ -144,3 +145,17 @@ def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
 def test_damping_of_zero_is_refused(model, train, cases) -> None:
     with pytest.raises(InputError, match=r"must be positive"):
         Explainer(model, train, "cosine:gradient/fisher(damping=0)").scores(cases)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 44, 45, 1000])
+def test_the_lengths_in_the_dual_are_the_same_however_many_columns_are_solved_at_once(
+    columns, monkeypatch
+) -> None:
+    """Those of instances with tiny gradients too, whose digits a difference would lose."""
+    gradients = torch.randn(45, 60, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    gradients[3] *= 1e-12
+    gram = gradients @ gradients.T
+    root = torch.linalg.cholesky(gram + 1e-4 * torch.eye(45, dtype=torch.double))
+    wanted = torch.cholesky_solve(gram, root).diagonal()
+    monkeypatch.setattr(dual, "COLUMNS", columns)
+    torch.testing.assert_close(dual.diagonal(gram, root), wanted, rtol=1e-9, atol=0)

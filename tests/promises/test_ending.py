@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,19 +21,23 @@ from waiting import Clock
 
 from precedents import Audit, Metric, Trial, audit
 from precedents.audit.agenda import Agenda
-from precedents.audit.estimate import estimate
+from precedents.audit.estimate import KernelWork, compared, estimate
 from precedents.audit.limits import Limits, seconds_of
+from precedents.audit.profile import profile
 from precedents.cli._main import main
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, attempted
 from precedents.criteria._result import Result, rate
+from precedents.curvature.gram import gradient_gram
 from precedents.errors import BudgetError, InputError, NotApplicable, NumericalError, StaleError
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.features.inputs import inputs
 from precedents.metrics.preconditioners.identity import Identity
 from precedents.metrics.similarities.cosine import cosine
+from precedents.runtime import budget as memory
 from precedents.runtime import progress
 from precedents.runtime.checkpoint import InPlace, Resumed, kept_in
+from precedents.runtime.deadline import ending
 from precedents.runtime.progress import Pace, told, tracked
 from promises.killed import FITS, audited
 
@@ -311,6 +315,116 @@ def test_estimates_do_not_take_the_time_of_the_work(world, monkeypatch) -> None:
     assert whole(found, "cos_x")
     assert {kind for kind, _ in lacks(found, found.metrics[-1])} == {"left out"}
     assert clock.now < 1500  # the last estimate, of all instances at most, and the last work begin in time
+
+
+class Stepping:
+    """Features that are formed in blocks of one instance, which takes as long as it says, by its clock."""
+
+    __name__ = "stepping"
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self.clock, self.seconds, self.seen = clock, seconds, 0
+
+    def __call__(self, model, batch):
+        self.seen += len(batch.labels)
+        self.clock.passes(self.seconds * len(batch.labels))
+        return inputs(model, batch)
+
+
+def estimated(monkeypatch, clock: Clock, seconds: dict[str, float]) -> None:
+    """The audit by this clock, with estimates of so many seconds for each round of the named metrics."""
+
+    def told(agenda, work):
+        each = next((each for name, each in seconds.items() if name in work.metrics), 0.0)
+        rounds = dict.fromkeys(compared(agenda.trial, agenda.criteria.values()), each)
+        return KernelWork(work.metrics, rounds=rounds)
+
+    monkeypatch.setattr(sys.modules["precedents.audit.pieces"], "monotonic", clock)
+    monkeypatch.setattr(sys.modules["precedents.audit.pieces"], "measured", told)
+
+
+def test_what_is_begun_is_broken_off_when_the_time_is_over(world, monkeypatch) -> None:
+    """An estimate of one second, and work of a thousand: it ends with the block in which the time does."""
+    monkeypatch.setattr(memory, "MOST", 1)  # rows of a block
+    clock = Clock()
+    metric = Metric(Stepping(clock, 10.0), cosine)
+    estimated(monkeypatch, clock, {str(metric): 1.0})
+    found = audit(*world, metrics=["cos_x", metric], criteria=["identical_class"], within=100, k=3)
+    fast, slow = found.metrics
+    ((kind, reason),) = lacks(found, slow)
+    assert (kind, "does not fit into the 1 min 40 s" in reason) == ("left out", True)
+    assert whole(found, fast)
+    assert clock.now <= 120  # an instance of the model's first look, and one that was begun
+
+
+@pytest.mark.parametrize(("slower", "kept"), [(1.0, 3), (1.5, 2), (3.0, 1)])
+def test_estimates_of_what_is_to_come_are_as_many_times_longer_as_others_were(
+    slower, kept, world, monkeypatch
+) -> None:
+    """Three metrics of 30 estimated seconds in 100: on a slower machine fewer of them can end."""
+    clock = Clock()
+    metrics = [Metric(Stepping(clock, 0.0), cosine) for _ in range(3)]
+    names = [f"stepping_{place}" for place in range(3)]
+    for name, metric in zip(names, metrics, strict=True):
+        metric.features.__name__ = name
+    estimated(monkeypatch, clock, dict.fromkeys(map(str, metrics), 30.0))
+    took = lambda trial, metric: clock.passes(30 * slower)  # noqa: E731
+    monkeypatch.setattr(sys.modules["precedents.audit.pieces"], "profile", passing_first(took))
+    found = audit(*world, metrics=metrics, criteria=["identical_class"], within=100, k=3)
+    assert [whole(found, name) for name in found.metrics] == [place < kept for place in range(3)]
+    assert clock.now <= 100
+
+
+def passing_first(passes):
+    """The profile of a metric, after so much time."""
+
+    def made(trial, metric, k, shown):
+        passes(trial, metric)
+        return profile(trial, metric, k, shown)
+
+    return made
+
+
+def test_what_was_spent_before_the_work_counts(world) -> None:
+    limits = Limits.of(within=100)
+    assert limits.late(60, 30) is None
+    assert "1 min 40 s" in replace(limits, before=20).late(60, 30).reason
+
+
+def test_a_matrix_is_fitted_once_to_each_model_where_the_memory_has_room_for_one(world, monkeypatch) -> None:
+    """All metrics and criteria of one matrix share its kernels, which outlast it."""
+    model, train, (x, y) = world
+    fits = []
+
+    def counted(model, train):
+        fits.append(model.fingerprint())
+        return gradient_gram(model, train)
+
+    monkeypatch.setattr(sys.modules["precedents.metrics.preconditioners.fisher"], "gradient_gram", counted)
+    metrics = ["dot_fisher", "cos_fisher", "l2_fisher"]
+    criteria = ["model_randomization", "model_randomization(label=shared)", "identical_class"]
+    found = audit(model, train, (x[:4], y[:4]), metrics=metrics, criteria=criteria, memory=100_000, k=3)
+    assert all(whole(found, name) for name in metrics)
+    assert found.agreement
+    assert len(fits) == len(set(fits)) == 4  # of the trained model and three random ones
+
+
+def test_a_fit_that_is_broken_off_keeps_its_place(tmp_path) -> None:
+    over, total = [], torch.zeros(1)
+
+    def summed(steps) -> None:
+        for step in tracked(Resumed(steps, lambda: "a sum", InPlace({"total": total})), "sum"):
+            total.add_(step)
+            over.append(step)
+
+    ends = ending(lambda: "the time is over" if len(over) == 3 else None)
+    with kept_in(tmp_path), ends, pytest.raises(BudgetError, match="the time is over"):
+        summed([1, 2, 3, 4, 5])
+    assert total == 6
+    total.zero_()
+    with kept_in(tmp_path):
+        summed([1, 2, 3, 4, 5])
+    assert (over, float(total)) == ([1, 2, 3, 4, 5], 15.0)
 
 
 def test_the_agreement_is_kept_and_does_not_take_time_that_there_is_none_of(world, tmp_path) -> None:

@@ -139,6 +139,21 @@ def test_an_owner_keeps_its_own_unless_it_can_make_it_again() -> None:
     assert not holder.holding
 
 
+def test_what_is_light_is_put_away_last() -> None:
+    shelf, (first, second, kernels, others) = SharedBudget(), [Holder() for _ in range(4)]
+    shelf.take(first, 60, Budget(100))
+    shelf.take(first, 10, Budget(100), light=kernels)  # older than what is put away before it
+    shelf.take(second, 60, Budget(100))
+    assert (first.holding, kernels.holding) == (False, True)
+    shelf.take(second, 80, Budget(100), again=True)
+    assert (second.holding, kernels.holding) == (False, True)
+    second.holding = True  # it has made its own again
+    shelf.take(second, 15, Budget(100), light=others)  # which is made of what it holds
+    assert (second.holding, kernels.holding, others.holding) == (True, False, True)
+    shelf.take(first, 95, Budget(100))
+    assert not others.holding
+
+
 def test_without_a_budget_what_is_held_is_not_counted_as_it_is_not_free() -> None:
     shelf, holders = SharedBudget(), [Holder() for _ in range(2)]
     for holder in holders:

@@ -13,8 +13,8 @@ from typing import Any
 from precedents.audit.agenda import Agenda
 from precedents.audit.estimate import works
 from precedents.audit.ledger import Ledger
-from precedents.audit.limits import Limits
-from precedents.audit.pieces import Name, lack_in_time, lack_of_profile, maker, pieces
+from precedents.audit.limits import Limits, Time
+from precedents.audit.pieces import Name, Turn, lack_of_profile, maker, pieces, turn_of
 from precedents.criteria._judgement import attempted
 from precedents.metrics.kernel import Kernel
 from precedents.metrics.metric import Metric
@@ -46,12 +46,14 @@ def pieces_made(
 ) -> tuple[dict[Name, Any], Kernel | None]:
     """In a worker: the values of some pieces by their names, and their kernel if a profile was made of it.
 
-    What is not begun in time gets the reason; the audit `began` at this second of the day's clock.
+    What is not done in time gets the reason; the audit `began` at this second of the day's clock.
     """
     values: dict[Name, Any] = {}
+    passing = Time(limits, time, began)
     for name in tracked(group, f"audit of {group[0][1]}"):
-        lack = limits.late(time() - began, 0.0) or lack_of_profile(name, values)
-        values[name] = asdict(lack) if lack else maker(agenda, cases, name)()
+        lack = passing.late() or lack_of_profile(name, values)
+        with passing.of(0.0):
+            values[name] = asdict(lack) if lack else maker(agenda, cases, name)()
     profiled = any(name[0] == "portrait" and "reason" not in value for name, value in values.items())
     return values, agenda.trial.kernel(_metric(agenda, group)) if profiled else None
 
@@ -65,13 +67,14 @@ def _metric(agenda: Agenda, group: Errand) -> Metric:
 def _groups(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> Iterator[Errand]:
     """What is to be done, kernel by kernel; what cannot be afforded gets its reason at once."""
     spent = 0.0
+    counted = Time(limits, lambda: spent, began=0.0)
     for work in works(agenda, limits.within):
         left = list(pieces(agenda, work, cases, ledger.values))
-        lack = lack_in_time(agenda, work, cases, ledger, spent, limits) if left else None
-        for piece in left if lack else ():
-            ledger.once(piece.name, partial(asdict, lack))
-        if left and not lack:
-            spent += sum(piece.seconds for piece in left)
+        turn = turn_of(agenda, work, cases, ledger, counted) if left else Turn()
+        for piece in left if turn.lack else ():
+            ledger.once(piece.name, partial(asdict, turn.lack))
+        if left and not turn.lack:
+            spent += sum(turn.seconds.values())
             yield tuple(piece.name for piece in left)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from precedents.adapters._columns import Columns
@@ -74,9 +75,10 @@ def audit(
 
     An audit always ends: what cannot be afforded is left out before its work begins, by name and reason, and so
     is what fails. `memory` bounds the bytes that may be used. `within` bounds the seconds of all work, of
-    estimates and by an `engine`, too, also as a text such as "10 min" (None for any): metrics of the least work
-    come first, one whose estimate does not fit into the rest of the time is left out, and so is what is not
-    begun when the time is over. A first look at the model and its data, and what is begun, end all the same.
+    reading the data, of estimates and by an `engine`, too, also as a text such as "10 min" (None for any):
+    metrics of the least work come first, one whose estimate does not fit into the rest of the time, where work
+    so far took longer than its estimate as many times that, is left out, and what is not done when the time is
+    over is broken off between two blocks. A step that has no parts, as your own functions, ends all the same.
     `afford` is how many seconds explaining one case may take: a metric by which the first case, fit included,
     is estimated to take more than twice as long is left out, and of the others one is recommended by which one
     case more was measured to take no longer.
@@ -100,7 +102,8 @@ def audit(
     >>> found["cos_x", "identical_class"].verdict
     'undecided'
     """
-    limits, keep = Limits.of(afford, within), None if keep is None else path(keep, "keep")
+    began, keep = monotonic(), None if keep is None else path(keep, "keep")
+    limits = Limits.of(afford, within)
     chosen = None if engine is None else engine_of(engine)
     shared = None if chosen is None else replace(Budget.of(memory), sharers=chosen.at_once)
     subject = Subject.of(
@@ -122,4 +125,5 @@ def audit(
     scope = Scope.of(agenda, facts | told(settings) | curvature_of(agenda))
     with opened(agenda, keep, manifest(facts, settings)) as ledger:
         work = None if chosen is None else partial(do_on, chosen)
+        limits = replace(limits, before=monotonic() - began)
         return audited(witnessed(agenda, ledger), scope, ledger, limits, work)

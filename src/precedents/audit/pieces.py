@@ -1,7 +1,8 @@
 """The work of an audit in pieces, each recorded when it is finished, and the audit that they come to."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -13,14 +14,13 @@ from precedents.audit.estimate import KernelWork, measured, ranking, rounds_of, 
 from precedents.audit.instances import Case, duplicates, example_cases, ids_of, pictures, shares
 from precedents.audit.json import plain_agreement, plain_outcome, read_agreement, read_outcome, read_profile
 from precedents.audit.ledger import PASSING, Ledger
-from precedents.audit.limits import Limits
+from precedents.audit.limits import Limits, Time
 from precedents.audit.profile import Profile, kernel_name, norms, profile
 from precedents.audit.recommendation import Recommendation, recommend
 from precedents.audit.scope import Scope
 from precedents.criteria._criterion import Criterion
 from precedents.criteria._judgement import Inapplicable, Judgement, attempted, outcome
 from precedents.criteria._trial import Trial
-from precedents.criteria._verdict import VerdictRule
 from precedents.explain.naming import Sharing
 from precedents.explain.shares import Shares
 from precedents.metrics.metric import Metric
@@ -54,18 +54,18 @@ def audited(agenda: Agenda, scope: Scope, ledger: Ledger, limits: Limits, work: 
     `scope` says what is audited, `limits` what it may take; `work` does what is not done yet, in the place of
     `do`.
     """
-    began, trial, subject = monotonic(), agenda.trial, agenda.trial.workspace.subject
+    time, trial, subject = Time(limits, monotonic), agenda.trial, agenda.trial.workspace.subject
     cases = example_cases(trial)
     with kept_in(ledger.folder, str(scope.facts)):
         if any(name not in ledger.values for name in names(agenda)):
             (work or do)(agenda, [case.index for case in cases], ledger, limits)
     judgement, profiles = _judgement(agenda, ledger.values), _profiles(agenda, ledger.values)
     selecting = {name: own for name, own in agenda.metrics.items() if isinstance(profiles[name], Profile)}
-    late = limits.late(monotonic() - began, 0.0)
-    agreed = partial(_agreement, trial, selecting, agenda.k, late)
+    agreed = partial(_agreement, trial, selecting, agenda.k, time)
     lasting = not any(isinstance(each, Inapplicable) and each.kind in PASSING for each in profiles.values())
     found = ledger.once(("agreement",), agreed) if lasting else agreed()
-    forget(ledger.folder)
+    if not time.late():  # after which the next call goes on with what was broken off
+        forget(ledger.folder)
     copies = duplicates(trial)
     costs = {name: ledger.values["portrait", name]["seconds"] for name in selecting}
     recommended = recommend(judgement, profiles, costs, limits.afford)
@@ -107,38 +107,51 @@ def _shares(
 def do(agenda: Agenda, cases: Sequence[int], ledger: Ledger, limits: Limits) -> None:
     """All pieces that are not in the ledger, kernel by kernel, from the least work to the most.
 
-    What cannot be afforded is left out: its pieces get the reason. So does what is not begun when the time is
-    over, as where work, or its estimate, took longer than was to be expected. `cases` are those that are shown.
+    What cannot be afforded is left out: its pieces get the reason. So does a piece that cannot end in what is
+    left of the time, by its estimate and by how much longer others took than theirs, and one that is broken off
+    when the time is over. `cases` are those that are shown.
     """
-    began, lack, kernels = monotonic(), None, works(agenda, limits.within)
-    every = [(work, list(pieces(agenda, work, cases, ledger.values))) for work in kernels]
+    time, turn = Time(limits, monotonic), Turn()
+    every = [(work, list(pieces(agenda, work, cases, ledger.values))) for work in works(agenda, limits.within)]
     tasks = [(work, left, piece) for work, left in every for piece in left]
     expected = list(_expected(every, limits))
     for work, left, piece in tracked(tasks, "audit", work=expected):
-        spent = monotonic() - began
         if piece is left[0]:
-            lack = lack_in_time(agenda, work, cases, ledger, spent, limits)
-        known = lack or limits.late(spent, 0.0) or lack_of_profile(piece.name, ledger.values)
-        ledger.once(piece.name, piece.make if known is None else partial(asdict, known))
-        if piece is left[-1]:
+            turn = turn_of(agenda, work, cases, ledger, time)
+        seconds = turn.seconds.get(piece.name, 0.0)
+        known = turn.lack or time.late(seconds) or lack_of_profile(piece.name, ledger.values)
+        if known is not None:
+            ledger.once(piece.name, partial(asdict, known))
+        else:
+            with time.of(seconds):
+                ledger.once(piece.name, piece.make)
+        if piece is left[-1] and not time.late():
             forget(ledger.folder)
 
 
-def lack_of(work: KernelWork, left: Sequence[PieceOfWork], spent: float, limits: Limits) -> Inapplicable | None:
+def lack_of(work: KernelWork, left: Sequence[PieceOfWork], time: Time) -> Inapplicable | None:
     """Why the work of a kernel is left out; what has no meaning or fails says so itself when it is tried."""
     if work.lack is not None:
         return work.lack if work.lack.kind == "left out" else None
-    return limits.dear(work.first) or limits.late(spent, sum(piece.seconds for piece in left))
+    return time.limits.dear(work.first) or time.late(sum(piece.seconds for piece in left))
 
 
-def lack_in_time(
-    agenda: Agenda, work: KernelWork, cases: Sequence[int], ledger: Ledger, spent: float, limits: Limits
-) -> Inapplicable | None:
-    """The same when it is a kernel's turn: one that there was no time to measure before is measured now."""
-    if over := limits.late(spent, 0.0):
-        return over
-    now = measured(agenda, work)
-    return lack_of(now, list(pieces(agenda, now, cases, ledger.values)), spent, limits)
+@dataclass(frozen=True)
+class Turn:
+    """What is known of a kernel's work when it begins: why it is left out, or the seconds of its pieces."""
+
+    lack: Inapplicable | None = None
+    seconds: Mapping[Name, float] = field(default_factory=dict)
+
+
+def turn_of(agenda: Agenda, work: KernelWork, cases: Sequence[int], ledger: Ledger, time: Time) -> Turn:
+    """Now that it is a kernel's turn: one that there was no time to measure before is measured now."""
+    if over := time.late():
+        return Turn(over)
+    with time.held():
+        now = measured(agenda, work)
+    left = list(pieces(agenda, now, cases, ledger.values))
+    return Turn(lack_of(now, left, time), {piece.name: piece.seconds for piece in left})
 
 
 def lack_of_profile(name: Name, values: Mapping[Name, Any]) -> Inapplicable | None:
@@ -153,8 +166,9 @@ def lack_of_profile(name: Name, values: Mapping[Name, Any]) -> Inapplicable | No
 def _expected(every: Sequence[tuple[KernelWork, Sequence[PieceOfWork]]], limits: Limits) -> Iterator[float]:
     """The seconds of all pieces, none of what will be left out."""
     spent = 0.0
+    time = Time(limits, lambda: spent, began=0.0)
     for work, left in every:
-        seconds = [0.0 if lack_of(work, left, spent, limits) else piece.seconds for piece in left]
+        seconds = [0.0 if lack_of(work, left, time) else piece.seconds for piece in left]
         spent += sum(seconds)
         yield from seconds
 
@@ -204,21 +218,20 @@ def maker(agenda: Agenda, cases: Sequence[int], name: Name) -> Callable[[], Any]
         return partial(_norms, agenda.trial, agenda.kernels[what])
     metric = agenda.metrics[what]
     if kind == "portrait":
-        return partial(_profile, agenda.trial, metric, agenda.k, cases)
-    return partial(_outcome, agenda.criteria[criterion[0]], agenda.trial, metric, agenda.rule)
+        return partial(_profile, agenda, metric, cases)
+    return partial(_outcome, agenda, agenda.criteria[criterion[0]], metric)
 
 
-def _profile(trial: Trial, metric: Metric, k: int, cases: Sequence[int]) -> dict[str, Any]:
+def _profile(agenda: Agenda, metric: Metric, cases: Sequence[int]) -> dict[str, Any]:
     """With the measured seconds of explaining one more case beside it."""
+    trial, k = agenda.trial, agenda.k
 
     def made() -> dict[str, Any]:
-        found, relevance, one = (
-            profile(trial, metric, k, cases),
-            trial.relevance(metric),
-            trial.cases.selected([0]),
-        )
+        found = profile(trial, metric, k, cases)
+        relevance, one = trial.relevance(metric), trial.cases.selected([0])
         slot = ONE_MORE.at(metric.features, relevance.metric.preconditioner)
         seconds = trial.workspace.once(slot, lambda: elapsed(lambda: relevance.top(one, k), times=1))
+        agenda.kernels_beside([trial], metric)
         return asdict(found) | {"seconds": seconds}
 
     found = attempted(made)
@@ -240,18 +253,25 @@ def _norms_of(value: Any) -> Sequence[float]:
     return value if isinstance(value, list) else []
 
 
-def _outcome(criterion: Criterion, trial: Trial, metric: Metric, rule: VerdictRule) -> dict[str, Any]:
-    made = attempted(lambda: plain_outcome(outcome(criterion, trial, metric, rule)))
-    return asdict(made) if isinstance(made, Inapplicable) else made
+def _outcome(agenda: Agenda, criterion: Criterion, metric: Metric) -> dict[str, Any]:
+    trial = agenda.trial
+
+    def made() -> dict[str, Any]:
+        if criterion.inapplicable(trial) is None:
+            agenda.kernels_beside(criterion.trials(trial), metric)
+        return plain_outcome(outcome(criterion, trial, metric, agenda.rule))
+
+    found = attempted(made)
+    return asdict(found) if isinstance(found, Inapplicable) else found
 
 
-def _agreement(
-    trial: Trial, metrics: Mapping[str, Metric], k: int, late: Inapplicable | None
-) -> dict[str, Any]:
-    """Of metrics whose kernels are here, and of others unless it is too late."""
-    if late is not None and not all(map(trial.has_kernel, metrics.values())):
+def _agreement(trial: Trial, metrics: Mapping[str, Metric], k: int, time: Time) -> dict[str, Any]:
+    """Of metrics whose kernels are here, and of others as far as there is time."""
+    there = all(map(trial.has_kernel, metrics.values()))
+    if not there and (late := time.late()):
         return asdict(late)
-    made = attempted(lambda: plain_agreement(agreement(trial, metrics, k)))
+    with nullcontext() if there else time.held():
+        made = attempted(lambda: plain_agreement(agreement(trial, metrics, k)))
     return asdict(made) if isinstance(made, Inapplicable) else made
 
 

@@ -6,7 +6,7 @@ whose fields are its settings; it must say how it judges (`__call__`), and all e
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from inspect import getdoc
 from typing import Any, ClassVar, Literal
@@ -76,6 +76,10 @@ class Criterion(ABC):
         Criteria that compare the same cases under the same model share the work.
         """
         return {("trained", "cases"): len(trial.cases)}
+
+    def trials(self, trial: Trial) -> Iterable[Trial]:
+        """The trials whose scores it looks at, of a `trial`: an audit makes those of one model together."""
+        return [trial]
 
     @property
     def fewest(self) -> int:

@@ -139,13 +139,16 @@ class Trial:
 
     def kept_kernel(self, metric: Metric, make: Callable[[], Kernel]) -> Kernel:
         """The kernel of a metric that is kept here, or what `make` gives, which is kept from then on."""
-        slot = self._slot(metric)
-        self.workspace.holding(slot, FLOAT64 * len(self.cases) * len(self.workspace.train))
-        return self.workspace.once(slot, make)
+        return self.workspace.kernel(self._slot(metric), self.kernel_bytes, make)
 
     def has_kernel(self, metric: Metric) -> bool:
         """Whether the kernel of a metric is kept here."""
-        return self._slot(metric) in self.workspace.cache
+        return self._slot(metric) in self.workspace.kernels
+
+    @property
+    def kernel_bytes(self) -> int:
+        """Of one kernel of all cases."""
+        return FLOAT64 * len(self.cases) * len(self.workspace.train)
 
     def _slot(self, metric: Metric) -> Slot[Kernel]:
         return KERNEL.at(self, metric.features, self.relevance(metric).metric.preconditioner)

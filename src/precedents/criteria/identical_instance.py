@@ -1,6 +1,6 @@
 """Identical instance: a correctly predicted training instance is its own best precedent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -49,6 +49,10 @@ class IdenticalInstance(Criterion):
         """The training instances that are asked about."""
         return {("trained", "training instances"): min(self.most, len(trial.workspace.train))}
 
+    def trials(self, trial: Trial) -> Sequence[Trial]:
+        """That of the training instances that are asked about."""
+        return [self._own(trial)[0]]
+
     @property
     def lack(self) -> str:
         """That others come before the instance itself."""
@@ -62,13 +66,16 @@ class IdenticalInstance(Criterion):
     def __call__(self, trial: Trial, metric: Metric) -> Result:
         """For each instance asked about 1 or 0."""
         train = trial.workspace.train
-        asked, places = trial.workspace.once(OWN_CASES.at(self), lambda: self._asked(trial))
+        asked, places = self._own(trial)
         scores = asked.scores(metric)
         own = scores.gather(1, places[:, None])[:, 0]
         slack = ROUNDING * scores.abs().amax(dim=1)
         better = (scores > (own + slack)[:, None]).any(dim=1)
         found = rate(written(self), ~better & ~own.isnan(), 1 / len(train), self.demand)
         return replace(found, places=places)
+
+    def _own(self, trial: Trial) -> tuple[Trial, torch.Tensor]:
+        return trial.workspace.once(OWN_CASES.at(self), lambda: self._asked(trial))
 
     def _asked(self, trial: Trial) -> tuple[Trial, torch.Tensor]:
         train, model = trial.workspace.train, trial.workspace.classifier

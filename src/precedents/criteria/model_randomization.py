@@ -4,7 +4,7 @@ For each case the rank correlation between the relevance of all training instanc
 and under one whose parameters are drawn anew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -73,6 +73,11 @@ class ModelRandomization(Criterion):
         """The cases under the trained model and under every random one."""
         random = [f"random {self.seed + draw}" for draw in range(self.draws)]
         return {**super().rounds(trial), **{(model, self.label): len(trial.cases) for model in random}}
+
+    def trials(self, trial: Trial) -> Iterator[Trial]:
+        """That of the trained model, and of every random one as it is asked for."""
+        yield trial
+        yield from (trial.randomized(self.seed + draw, self.label) for draw in range(self.draws))
 
     def others(self, trial: Trial) -> Mapping[str, Classifier]:
         """The first random model, whose behaviour kept work is known by, too."""

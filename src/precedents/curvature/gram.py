@@ -9,6 +9,7 @@ from precedents.classifier.classifier import Classifier
 from precedents.curvature.going_on import going_on
 from precedents.data.examples import Examples
 from precedents.gradients.gradients import loss_gradients
+from precedents.runtime.allocator import given_back
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.checkpoint import InPlace
 from precedents.runtime.sparse import SparseRows
@@ -49,6 +50,7 @@ def _by_factors(model: Classifier, train: Examples) -> Tensor:
         for j in range(i + 1):
             below, start = i * BLOCK_ROWS, j * BLOCK_ROWS
             gram[below : below + BLOCK_ROWS, start : start + BLOCK_ROWS] = blocks[i].products(blocks[j])
+    given_back(gram.nbytes)
     return mirrored(gram)
 
 

@@ -276,8 +276,14 @@ def sized(plan: Plan, notes: Sequence[Note]) -> Plan:
     recorder = plan.recording.first.recorder
     volume, in_cache = recorder.volume / recorder.instances, recorder.in_cache / recorder.instances
     numbers = sum(stored for key, _, stored in notes if key in factored)
-    formed = sum(place.stop - place.start for key, place in plan.places.items() if key not in factored)
-    return replace(plan, factored=factored, volume=volume, in_cache=in_cache, stored=numbers + formed)
+    sizes = {key: place.stop - place.start for key, place in plan.places.items()}
+    formed = sum(size for key, size in sizes.items() if key not in factored)
+    often = (
+        (key, stored) for key, kind, stored in notes if kind is Outer and stored**2 > 2 * sizes[key] ** 1.5
+    )
+    matrices = sum(sizes[key] for key, _ in often if key in factored)  # of so many positions that it is faster
+    found = replace(plan, factored=factored, volume=volume, in_cache=in_cache)
+    return replace(found, stored=numbers + formed, matrices=matrices)
 
 
 def cotangent_of(model: Classifier, batch: Batch) -> Tensor:

@@ -13,13 +13,11 @@ from torch import Tensor
 
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Batch
-from precedents.gradients.factors import Outer
 from precedents.gradients.plan import Plan
 from precedents.gradients.rows import Collected, Rows
 from precedents.gradients.search import searched
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
-from precedents.runtime.sparse import SparseRows
 
 PLAN: Slot[Plan] = Slot("plan of the gradients")
 
@@ -50,9 +48,7 @@ def row_size(model: Classifier) -> tuple[int, int, int, int]:
     """
     plan, first = planned(model), next(iter(model.parameters.values()))
     size = next(reversed(plan.places.values())).stop
-    matrices = [plan.places[key] for key, kind in plan.factored.items() if kind is Outer]
-    formed = 0 if isinstance(model.sample, SparseRows) else sum(place.stop - place.start for place in matrices)
-    return size, first.element_size(), plan.stored or size, formed
+    return size, first.element_size(), plan.stored or size, plan.matrices
 
 
 def pass_bytes(model: Classifier) -> int:

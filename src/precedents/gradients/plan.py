@@ -46,7 +46,7 @@ class Plan:
     volume: float = PASS_NUMBERS / 64  # numbers that come back to the layers for one instance,
     in_cache: float = PASS_NUMBERS / 64  # and how many of them are worked on at once
     stored: int = 0  # how many numbers of a gradient are stored, of the largest instances; none known: all
-
+    matrices: int = 0  # and of how many the factors are stored, but they may be formed to be multiplied
     apart: bool = False  # whether the instances of a batch are moved within, so that each passes alone
 
     @property

@@ -22,7 +22,7 @@ from precedents.metrics.workspace import Workspace
 from precedents.runtime.budget import COUNTED, FLOAT64, MOST
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
-from precedents.runtime.cost import Cost, Estimate, bandwidth, elapsed, parted, rate, speed, trials
+from precedents.runtime.cost import Cost, Estimate, allowed, bandwidth, elapsed, parted, rate, speed, trials
 from precedents.runtime.door import door
 from precedents.runtime.sparse import SparseRows
 
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 ROUGHLY = 16  # vectors and passes that a question holds, at most, for one case
 SPARSE_CASES = 64  # that a trial compares, where rows are sparse
 ALLOWED = 0.5  # seconds that trials of passes may take,
-ALLOWED_PAIRS = 0.2  # and those of pairs,
-SHARE = 0.03  # or the share of what is estimated,
-MOST_ALLOWED = 2.0  # and not more
+ALLOWED_PAIRS = 0.2  # and those of pairs, or more of much work
 LOOKS = 16  # times that inputs are gone through: they are read, watched, compared and shown,
 SHOWN = 12  # and how many of them for a case, with its precedents
 FOUND = 200  # bytes of what is found of a precedent: its place, scores, label and marks
@@ -178,9 +176,8 @@ class Relevance:
         every, passed, asked = [], list[Kernel](), list[Tensor]()
         for group in self.vectors.groups(cases, k):
             passed.clear()
-            every.append(
-                ranked(self._blocks(inverse.kernels(Question(self.vectors, group, passing=passing)), passed), k)
-            )
+            kernels = inverse.kernels(Question(self.vectors, group, passing=passing))
+            every.append(ranked(self._blocks(kernels, passed), k))
             asked.append(passed[0].case_sq)
         tops, below = zip(*every, strict=True)
         top = stacked(tops)
@@ -246,7 +243,7 @@ class Relevance:
             made.append(_rows(features, model, train.take(range(size))))
 
         with BUFFERS.free:  # as when there is a question
-            single = rate(trials(form, most, lambda best: _allowed(ALLOWED, passes * best)), block)
+            single = rate(trials(form, most, lambda best: allowed(ALLOWED, passes * best)), block)
             if self._weighs:
                 return single, _ranking()
             (rows,), b, n = made, len(made[0]), len(train)
@@ -254,7 +251,7 @@ class Relevance:
             times = trials(
                 lambda size: rows.between(0, size).products(rows),
                 min(b, SPARSE_CASES) if sparse else b,
-                lambda best: _allowed(ALLOWED_PAIRS, m * n / b * best),
+                lambda best: allowed(ALLOWED_PAIRS, m * n / b * best),
                 least=2,  # since what is spent once is much of the first
             )
             once, pair = parted(times)
@@ -271,11 +268,6 @@ class Relevance:
 
 def _rows(features: Features, model: Classifier, batch: Batch) -> Rows:
     return Rows.of(features(model, batch))
-
-
-def _allowed(least: float, seconds: float) -> float:
-    """Seconds that trials of a work of so many may take."""
-    return min(MOST_ALLOWED, max(least, SHARE * seconds))
 
 
 @cache

@@ -18,7 +18,7 @@ from precedents.gradients.plan import A_FEW
 from precedents.gradients.rows import Rows, joined
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.workspace import Workspace
-from precedents.runtime.budget import FLOAT64, MANY, MOST
+from precedents.runtime.budget import COUNTED, FLOAT64, MANY, MOST
 from precedents.runtime.buffers import BUFFERS
 from precedents.runtime.cache import Slot
 from precedents.runtime.progress import tracked
@@ -115,7 +115,7 @@ class Vectors:
         workspace, slot = self.workspace, ROWS.at(self.features)
         train = workspace.subject.train
         size, streamed = self.row_bytes * len(train), train.streamed
-        room = self._kept(streamed) if again else 0
+        room = self.room if again else 0
         room = room if streamed or size <= room else 0
 
         def rest(last: RowBlock | None) -> Iterator[RowBlock]:
@@ -181,7 +181,7 @@ class Vectors:
 
     def used(self, m: int, k: int = 0) -> int:
         """Bytes that comparing m cases holds at once, k scores of each listed, without what is kept."""
-        return self._used(m, k) + self._repeated(min(m, self._group(k)), k)
+        return self._used(m, k) + self.repeated(min(m, self._group(k)), k)
 
     def _used(self, m: int, k: int = 0) -> int:
         """The same, if nothing is kept formed from block to block."""
@@ -192,13 +192,9 @@ class Vectors:
         read, group = self.at_once * self._read, min(m, self._group(k))
         return group * (self._formed + self._scored(k)) + held * self._formed + passing + read
 
-    def repeated(self, rows: Rows) -> Rows:
-        """Those of cases: what is formed of them for a block is kept for all, as far as there is room."""
-        return rows.repeated(self._repeated(len(rows)))
-
-    def _repeated(self, m: int, k: int = 0) -> int:
-        """Bytes of what is kept formed of m cases; none where they meet one block."""
-        if not self.formed_bytes or self._forms or len(self) <= self.at_once:
+    def repeated(self, m: int, k: int = 0) -> int:
+        """Bytes in which what is formed of m cases for a block is kept; none where they meet one block."""
+        if m * self.formed_bytes < COUNTED or self._forms or len(self) <= self.at_once:
             return 0
         room = self.workspace.subject.classifier.budget.bytes - self._used(m, k) - self.room
         return max(0, min(m * self.formed_bytes, room))
@@ -212,11 +208,8 @@ class Vectors:
     @property
     def room(self) -> int:
         """How many bytes of the training set's vectors are kept for the next question."""
-        return self._kept(self.workspace.subject.train.streamed)
-
-    def _kept(self, streamed: bool) -> int:
         budget = self.workspace.subject.classifier.budget
-        kept = budget.kept(streamed)
+        kept = budget.kept(self.workspace.subject.train.streamed)
         return kept if budget.given is None else max(0, min(kept, budget.bytes - self._used(1)))
 
     @property
@@ -256,7 +249,9 @@ class Question:
 
     def case_rows(self) -> Rows:
         """The vectors of the cases."""
-        return self.vectors.repeated(joined(self.vectors.rows(self.cases), len(self.cases)))
+        m = len(self.cases)
+        room, rows = self.vectors.repeated(m), joined(self.vectors.rows(self.cases), m)
+        return rows.repeated(room) if room else rows
 
     def train_blocks(self) -> Iterator[RowBlock]:
         """The vectors of the training set."""
@@ -266,9 +261,6 @@ class Question:
 def _pieces(blocks: Iterator[RowBlock], size: int) -> Iterator[RowBlock]:
     """The blocks, in pieces of at most so many rows."""
     for places, rows in blocks:
-        if len(places) <= size:
-            yield places, rows
-        else:
-            for start in range(0, len(places), size):
-                yield places[start : start + size], rows.between(start, start + size)
+        for start in range(0, len(places), size):
+            yield places[start : start + size], rows.between(start, start + size)
         del rows

@@ -5,11 +5,13 @@ Eighteen metrics share four feature maps and a few matrices; whoever holds the w
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples
+from precedents.runtime.allocator import given_back
 from precedents.runtime.budget import SharedBudget
 from precedents.runtime.cache import Cache, Slot
 
@@ -21,10 +23,14 @@ class Workspace:
     """What the explanations of one subject rest on, by slots that are declared beside what they hold."""
 
     subject: Subject
-    shared: SharedBudget = field(
-        default_factory=SharedBudget, repr=False
-    )  # with subjects that are tried beside it
+    # with subjects that are tried beside it
+    shared: SharedBudget = field(default_factory=SharedBudget, repr=False)
     cache: Cache = field(default_factory=Cache, init=False, repr=False)
+
+    @cached_property
+    def kernels(self) -> Cache:
+        """Those of cases: they are light beside the matrices that they are made by, and outlast them."""
+        return Cache()
 
     @property
     def classifier(self) -> Classifier:
@@ -49,8 +55,15 @@ class Workspace:
         """Makes room for the `needed` bytes: others of the same budget put away what they hold, then this."""
         if needed:
             self.shared.take(self.cache, needed, self.subject.classifier.budget, again=True)
+            given_back(needed)
 
     def holding(self, slot: Slot[T], needed: int) -> None:
         """Says that the `needed` bytes will be kept in this `slot`, which other workspaces may have to give."""
         if slot not in self.cache:
             self.shared.take(self.cache, needed, self.subject.classifier.budget)
+
+    def kernel(self, slot: Slot[T], needed: int, make: Callable[[], T]) -> T:
+        """What `make` gives, of the `needed` bytes: it is among the `kernels` from then on."""
+        if slot not in self.kernels:
+            self.shared.take(self.cache, needed, self.subject.classifier.budget, light=self.kernels)
+        return self.kernels.once(slot, make)

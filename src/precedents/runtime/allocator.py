@@ -1,4 +1,4 @@
-"""The allocator of a worker: memory that is freed and taken again at every step of a training."""
+"""The allocator: what glibc keeps of freed memory, in workers and before large matrices."""
 
 import ctypes
 import sys
@@ -11,6 +11,15 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # options of mallopt, by 
 KEPT = 2**30  # bytes at the heap's end that are not given back when they are free
 LARGE = 2**25  # bytes that glibc gives back at once by itself
 MAPPED = 2**16  # pieces of memory that it gives back at once, at most
+MUCH = 2**27  # bytes of a matrix, before which what is free is given back
+
+
+def given_back(needed: int) -> None:
+    """Has glibc give back the holes of small blocks, where many bytes are needed: no matrix fits there."""
+    if needed >= MUCH and sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 @contextmanager

@@ -129,26 +129,41 @@ class SharedBudget:
 
     def __init__(self) -> None:
         self._held: dict[Owner, int] = {}  # bytes; who asked last comes last
+        self._light: dict[Owner, int] = {}  # of what is put away last
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process, nobody holds anything yet."""
         return SharedBudget, ()
 
-    def take(self, owner: Owner, count: int, budget: Budget, again: bool = False) -> None:
+    def take(
+        self, owner: Owner, count: int, budget: Budget, again: bool = False, light: Owner | None = None
+    ) -> None:
         """Notes so many bytes more, for which there is room then as far as others held it.
 
-        With `again`, also what the owner holds itself is put away if it must be: it can make it again.
+        With `again`, also what the owner holds itself is put away if it must be: it can make it again. Bytes
+        of something `light`, which took much to make and was made of what the owner holds, are put away last.
         """
         with TAKING.lock:
             held = self._held.pop(owner, 0)
+
+            def full() -> bool:
+                others = sum(self._held.values()) + sum(self._light.values())
+                return not budget.fits(count, held + others)
+
             for other in list(self._held):
-                if not budget.fits(count, held + sum(self._held.values())):
+                if full():
                     other.put_away()
                     self._held.pop(other, None)
-            if again and not budget.fits(count, held):
+            if again and full():
                 owner.put_away()
                 held = 0
-            self._held[owner] = held + count
+            for other in list(self._light):
+                if full() and other is not light:
+                    other.put_away()
+                    self._light.pop(other, None)
+            self._held[owner] = held + (count if light is None else 0)
+            if light is not None:
+                self._light[light] = self._light.pop(light, 0) + count
 
 
 def available() -> int:

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from precedents.errors import StoreError
 from precedents.runtime.atomic import whole, written_to
+from precedents.runtime.deadline import OVER
 from precedents.runtime.tensor_files import TensorFiles
 
 T = TypeVar("T")
@@ -106,6 +107,9 @@ class Resumed(Generic[T]):
         began = latest = monotonic()
         pause = EVERY
         for done, step in enumerate(self.steps[self.done :], self.done + 1):
+            ends = OVER.get()
+            if self.folder is not None and done - 1 > self.done and ends and ends():
+                self._write(done - 1)  # as nobody will take this step now
             yield step
             over = done == len(self.steps) and monotonic() - began >= EVERY
             if self.folder is not None and (over or monotonic() - latest >= pause):

@@ -13,6 +13,9 @@ from precedents.runtime.progress import duration
 from precedents.runtime.wording import readable
 from precedents.seen import boxed
 
+SHARE = 0.03  # of what is estimated, that a trial of much work may take,
+MOST_ALLOWED = 2.0  # and not more seconds
+
 T = TypeVar("T")
 
 
@@ -79,6 +82,11 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 
 Trials = Sequence[tuple[int, float]]  # sizes and seconds
+
+
+def allowed(least: float, seconds: float) -> float:
+    """Seconds that trials of a work of so many may take: a share of it, `least` of little."""
+    return min(MOST_ALLOWED, max(least, SHARE * seconds))
 
 
 def trials(

@@ -18,6 +18,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
+from precedents.errors import BudgetError
+from precedents.runtime.deadline import OVER
+
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn, TaskID
 
@@ -157,12 +160,15 @@ def tracked(
     """The items, with the progress and the remaining time once `patience` seconds have passed.
 
     `work` are the seconds that each item is expected to take; without it all are taken for equal. `at_once`
-    says how many of them workers elsewhere make at a time, which have to start first.
+    says how many of them workers elsewhere make at a time, which have to start first. No item is begun after
+    the deadline of the work, if there is one.
     """
     pace = Pace(total if total is not None or not isinstance(items, Sized) else len(items), work, at_once)
     title, outer = _within.get() + title, SHOWN.get()()
     with outer.show(title, pace) if outer else _outermost(title, pace, patience) as advance:
         for item in items:
+            if (over := OVER.get()) and (reason := over()):
+                raise BudgetError(reason)
             yield item
             if advance is not _nothing and pace.total != 1:  # after which there is nothing to wait for
                 advance()

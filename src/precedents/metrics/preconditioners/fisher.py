@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from precedents.curvature.dual import diagonal, solved
 from precedents.curvature.gauss_newton import fisher_factor, fisher_matrix, fisher_rows
 from precedents.curvature.gram import gradient_gram
 from precedents.errors import NotApplicable
@@ -99,8 +100,7 @@ class InverseFisher(Preconditioner):
         gram = workspace.once(GRAM, lambda: gradient_gram(workspace.classifier, workspace.train))
         ridge = absolute(self.damping, float(gram.diagonal().sum()) / (n * p))
         root = damped_root(gram.clone(), n * ridge)
-        squares = n * torch.cholesky_solve(gram, root).diagonal().clone()
-        return Dual(root, squares, ridge, p, workspace)
+        return Dual(root, n * diagonal(gram, root), ridge, p, workspace)
 
     def by_products(self, workspace: Workspace) -> bool:
         """In the dual, of gradients by sparse inputs; the `workspace` knows both."""
@@ -127,7 +127,7 @@ class InverseFisher(Preconditioner):
             flops, square = 2.0 * n * p * p + 10.0 * p**3 + 2.0 * (n + m) * p * p, FLOAT64 * p * p
             return Cost(flops, bytes=3 * square, disk=square, itemsize=FLOAT64)
         pair, square = _pair(vectors.workspace), FLOAT64 * n * n
-        flops = n * n * (pair + 7 / 3 * n + 2 * m) + 2.0 * n * m * pair
+        flops = n * n * (pair + 5 / 3 * n + 2 * m) + 2.0 * n * m * pair
         return Cost(flops, passes=1, bytes=3 * square, disk=square)
 
 
@@ -155,7 +155,7 @@ class Dual(Inverse):
         """(rows - rows G^T S^-1 G) / ridge, going through the training set twice."""
         vectors = Vectors.of(self.workspace, gradient, weighed=True)
         products = torch.cat([block.dense() @ rows.T for _, block in vectors.blocks()])
-        inside = torch.cholesky_solve(products, self.root)
+        inside = solved(self.root, products)
         seen = torch.zeros_like(rows)
         for places, block in vectors.blocks():
             seen += inside[places.start : places.stop].T @ block.dense()
@@ -166,7 +166,7 @@ class Dual(Inverse):
         case = question.case_rows().doubled()
         blocks = [case.products(rows.doubled()) for _, rows in question.train_blocks()]
         products = torch.cat(blocks, dim=1)  # [m, n]
-        inside = torch.cholesky_solve(products.T, self.root).T
+        inside = solved(self.root, products.T).T
         case_sq = (case.squares() - (products * inside).sum(dim=1)) / self.ridge
         yield Kernel(len(self.root) * inside, case_sq, self.squares)
 
