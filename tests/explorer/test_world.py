@@ -556,6 +556,21 @@ def test_half_of_a_letter_that_was_kept_by_an_earlier_version_is_written_out(cli
         explorer.world.tags.undo()
 
 
+def test_titles_have_ids_letter_by_letter() -> None:
+    x, y = torch.eye(4).repeat(3, 1), torch.arange(12) % 2
+    test = pr.Examples.of((x, y), "test set", ids=[f"Ada Ng-{i}" for i in range(12)])
+    explorer = filled(pr.explore(pr.Explainer(nn.Linear(4, 2), (x, y)), test))
+    try:
+        client = Client(explorer)
+        assert "<h1>Case Ada Ng-3: predicted" in client.ask("/cases/3")[2]
+        typed = json.dumps({"row": {f"x{i}": 1.0 for i in range(4)}}).encode()
+        number = json.loads(client.ask("/api/v1/try", "POST", typed)[2])["try"]
+        filled(explorer)
+        assert "Case Ada Ng-3</a>: predicted" in client.ask(f"/try?id={number}&case=3")[2]
+    finally:
+        explorer.stop()
+
+
 # Copy as Python and as command
 
 

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from precedents import Explainer, FormatError, Index, InputError, StaleError
 from precedents.index import build as build_module
 from precedents.index import shards as shards_module
-from precedents.index.origin import vector_told
+from precedents.index.origin import vectors_told
 
 from .worlds import Counting, Items
 
@@ -319,7 +319,7 @@ def test_a_gradient_is_told_in_the_memory_of_one_gradient() -> None:
     explainer = Explainer(model, (torch.randn(6, 64), torch.arange(6) % 4), index=False)
     size = sum(p.numel() for p in model.parameters())
     with Largest() as largest:
-        told = vector_told(explainer.relevance, 0)
+        told = vectors_told(explainer.relevance, [0])["vectors"][0]
     assert largest.numbers <= size
     gradient = next(explainer.relevance.vectors.rows(explainer.subject.train.selected([0])))[1].dense()
     assert told[-1] == size

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from precedents import Explainer, Index, StaleError
 
-from .test_stale import Scaled
+from .test_stale import Scaled, Stopping
 from .worlds import Set
 
 MEMORY = "100 MB"
@@ -40,12 +40,13 @@ GONE = {
 
 
 @pytest.mark.parametrize("gone", GONE)
-def test_other_hidden_layers_are_refused_whichever_rows_are_gone(gone, model, tmp_path: Path) -> None:
-    train, kept = rows(600), torch.tensor([i for i in range(600) if i not in GONE[gone]])
-    Index.build(model, train, tmp_path / "i", "cos_last", hidden=["0"], memory=MEMORY).remove(GONE[gone])
-    with pytest.raises(StaleError, match="pass the same hidden"):
-        Explainer.load(tmp_path / "i", model, at(train, kept), memory=MEMORY, hidden=["2"])
-    Explainer.load(tmp_path / "i", model, at(train, kept), memory=MEMORY, hidden=["0"])
+def test_other_gradients_are_refused_whichever_rows_are_gone(gone, tmp_path: Path) -> None:
+    model, train, kept = Stopping(), rows(600), torch.tensor([i for i in range(600) if i not in GONE[gone]])
+    Index.build(model, train, tmp_path / "i", memory=MEMORY).remove(GONE[gone])
+    Explainer.load(tmp_path / "i", model, at(train, kept), memory=MEMORY)
+    model.stops = torch.tensor(1)
+    with pytest.raises(StaleError, match="the gradients of the training set"):
+        Explainer.load(tmp_path / "i", model, at(train, kept), memory=MEMORY)
 
 
 @pytest.mark.parametrize("gone", [[], [0]])
@@ -76,24 +77,24 @@ def test_what_is_frozen_is_of_no_account_where_no_gradient_is(model, tmp_path: P
 
 def test_another_forward_is_refused_where_all_rows_with_known_logits_are_gone(tmp_path: Path) -> None:
     model, train, kept = Scaled(), rows(2048), torch.arange(1, 2048, 2)
+    model.slope = torch.tensor(1.0)  # no plain value, by which it would be known
     Index.build(model, train, tmp_path / "i", memory=MEMORY).remove(range(0, 2048, 2))
     case = train[0][0]
     found = Explainer.load(tmp_path / "i", model, at(train, kept), memory=MEMORY).explain(case)
     expected = Explainer(model, at(train, kept), index=False).explain(case)
     assert found.top.indices.tolist() == expected.top.indices.tolist()
-    model.slope = 1.5
+    model.slope = torch.tensor(1.5)
     with pytest.raises(StaleError, match="the logits of the model"):
         Explainer.load(tmp_path / "i", model, at(train, kept), memory=MEMORY)
 
 
-def test_what_was_told_when_rows_went_holds_when_others_come(model, tmp_path: Path) -> None:
-    train = rows(700)
-    index = Index.build(
-        model, at(train, torch.arange(600)), tmp_path / "i", "cos_last", memory=MEMORY, hidden=["0"]
-    )
+def test_what_was_told_when_rows_went_holds_when_others_come(tmp_path: Path) -> None:
+    model, train = Stopping(), rows(700)
+    index = Index.build(model, at(train, torch.arange(600)), tmp_path / "i", memory=MEMORY)
     index.remove([0])
     index.add(at(train, torch.arange(600, 700)))
     grown = at(train, torch.arange(1, 700))
-    with pytest.raises(StaleError, match="pass the same hidden"):
-        Explainer.load(tmp_path / "i", model, grown, memory=MEMORY, hidden=["2"])
-    Explainer.load(tmp_path / "i", model, grown, memory=MEMORY, hidden=["0"])
+    Explainer.load(tmp_path / "i", model, grown, memory=MEMORY)
+    model.stops = torch.tensor(1)
+    with pytest.raises(StaleError, match="the gradients of the training set"):
+        Explainer.load(tmp_path / "i", model, grown, memory=MEMORY)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from hugging import BUILD, texts, tokenizer
 
-from precedents import Explainer, Index, InputError, PrecedentsError, StaleError
+from precedents import Explainer, FormatError, Index, InputError, PrecedentsError, StaleError
 from precedents.index import index as index_module
 
 from .worlds import Counting
@@ -141,3 +142,78 @@ def test_a_set_that_still_has_the_removed_is_told_so(world, index) -> None:
     index.remove([3, 5])
     with pytest.raises(StaleError, match=r"\(1998 then, 2000 now\)\. 2 of its instances were removed: pass"):
         Explainer.load(index.folder, model, (x[:2000], y[:2000]), memory=MEMORY)
+
+
+TEXTS, LONG = texts(600, seed=1), {"text": "rain snow the very wind and a cloud some frost is mild", "label": 0}
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+@pytest.mark.parametrize(
+    "more",
+    [[{"text": "rain", "label": 0}] * 3, [LONG, *texts(20, 7)], texts(1, 77)],
+    ids=["short", "long", "one"],
+)
+def test_added_texts_are_of_any_length(kind, more, tmp_path) -> None:
+    torch.manual_seed(0)
+    pair = BUILD[kind]().double().eval(), tokenizer()
+    index = Index.build(pair, TEXTS, tmp_path / "index", memory=MEMORY)
+    index.add(more)
+    assert index.check(5).recall == 1.0
+    grown, cases = TEXTS + more, [each["text"] for each in more[:2]]
+    found = Explainer.load(tmp_path / "index", pair, grown, memory=MEMORY).explain(cases, 5)
+    expected = Explainer(pair, grown, index=False).explain(cases, 5)
+    assert found.top.indices.tolist() == expected.top.indices.tolist()
+    torch.testing.assert_close(found.top.scores, expected.top.scores, rtol=1e-10, atol=1e-12)
+
+
+def test_texts_are_added_in_turn_and_removed(tmp_path) -> None:
+    torch.manual_seed(0)
+    pair = BUILD["distilbert"]().double().eval(), tokenizer()
+    index = Index.build(pair, TEXTS, tmp_path / "index", memory=MEMORY)
+    index.add([LONG])
+    assert index.relevance.workspace.train.largest[0] == 600
+    index.remove([0, 5])
+    index.add([{"text": "goal", "label": 1}])
+    grown = [*TEXTS[1:5], *TEXTS[6:], LONG, {"text": "goal", "label": 1}]
+    Index.open(tmp_path / "index", pair, grown, memory=MEMORY)
+    assert index.check(5).recall == 1.0
+
+
+def test_longer_texts_are_not_added_to_texts_of_one_length(tmp_path) -> None:
+    torch.manual_seed(0)
+    pair, same = (BUILD["distilbert"](), tokenizer()), [{**row, "text": "rain goal"} for row in TEXTS]
+    index = Index.build(pair, same, tmp_path / "index", memory=MEMORY)
+    with pytest.raises(InputError, match=r"differ in length.* Pass rows of the same shape"):
+        index.add([same[0], LONG])
+
+
+def test_a_set_without_the_rows_that_began_to_be_added_is_told_so(world, index, monkeypatch) -> None:
+    model, (x, y), _ = world
+
+    def killed(self, number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(index_module.Workshop, "make", killed)
+    with pytest.raises(KeyboardInterrupt):
+        index.add((x[2000:2100], y[2000:2100]))
+    monkeypatch.undo()
+    with pytest.raises(StaleError, match=r"\(2100 then, 2000 now\)\. Some were added.* pass .* at its end\.$"):
+        Index.build(model, (x[:2000], y[:2000]), index.folder, memory=MEMORY, rows=900)
+    Index.build(model, (x[:2100], y[:2100]), index.folder, memory=MEMORY, rows=900)
+    answers_of_a_pass(world, index.folder, torch.arange(2100))
+
+
+def test_a_damaged_shard_is_made_again_alone_as_its_error_says(world, index) -> None:
+    model, (x, y), _ = world
+    train, shard = (x[:2000], y[:2000]), index.folder / "shards" / "000001.safetensors"
+    content = shard.read_bytes()
+    shard.write_bytes(content[:1000])
+    with pytest.raises(
+        FormatError, match=r"000001.* cannot be read: .* made again, .* by Index\.build\("
+    ) as said:
+        Explainer.load(index.folder, model, train, memory=MEMORY)
+    assert "elsewhere" not in str(said.value)
+    Counting.passed = 0
+    Index.build(model, train, index.folder, memory=MEMORY)
+    assert Counting.passed < 2000
+    assert shard.read_bytes() == content

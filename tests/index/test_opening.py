@@ -1,5 +1,6 @@
 """An index that is there is opened with what is passed: memory, and a metric of one's own parts."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from precedents import Index, InputError, Metric
+from precedents import BudgetError, Explainer, Index, InputError, Metric
 from precedents.classifier.classifier import Classifier
 from precedents.data.batch import Batch
 from precedents.metrics.similarities.dot import dot
@@ -73,3 +74,39 @@ def test_an_index_of_own_parts_is_opened_and_extended_with_its_metric(model, tmp
         Index.open(folder, model, rows(600))
     assert Index.open(folder, model, rows(600), metric).check(3).recall == 1.0
     assert Index.extend(folder, model, rows(700), metric).state.rows == 700
+
+
+def small_pictures() -> tuple[nn.Module, tuple[torch.Tensor, torch.Tensor]]:
+    """Whose codes need more than what they are built in."""
+    torch.manual_seed(0)
+    return nn.Linear(6, 3), (torch.randn(1600, 6), torch.arange(1600) % 3)
+
+
+def test_an_index_that_is_built_in_less_memory_than_it_is_asked_in_is_opened_in_more(tmp_path) -> None:
+    model, train = small_pictures()
+    with pytest.warns(
+        UserWarning, match=r"A question to the index in .* Allow more where it is .*memory='\d+ MB'"
+    ):
+        index = Index.build(model, train, tmp_path / "i", memory="1 MB")
+    with pytest.raises(BudgetError, match=r"A question to the index needs .* is 977 KiB\. Allow more") as said:
+        index.check(3)
+    assert Index.open(tmp_path / "i", model, train).check(3).recall == 1.0
+    advised = re.search(r"memory='(\d+ MB)'", str(said.value))
+    assert Explainer.load(tmp_path / "i", model, train, memory=advised[1]).explain(train[0][:2], 3).completeness
+
+
+def test_nothing_is_warned_of_where_there_is_room(tmp_path, recwarn) -> None:
+    model, train = small_pictures()
+    Index.build(model, train, tmp_path / "i", memory="10 MB")
+    assert not recwarn.list
+
+
+def test_a_folder_of_another_similarity_is_not_gone_on_with(world, tmp_path) -> None:
+    model, (x, y), _ = world
+    train, folder = (x[:600], y[:600]), tmp_path / "index"
+    Index.build(model, train, folder, "cos_grad", memory="100 MB")
+    said = r"is of cosine:gradient, not dot:gradient\. .*load\(.*metric='dot:gradient'\)\. To go on: "
+    with pytest.raises(InputError, match=said):
+        Index.build(model, train, folder, "dot_grad", memory="100 MB")
+    Index.build(model, train, folder, "cos_grad", memory="100 MB")
+    assert str(Explainer.load(folder, model, train, metric="dot_grad").relevance.metric) == "dot:gradient"

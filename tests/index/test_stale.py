@@ -60,7 +60,7 @@ def changed(model: nn.Module, train: Set, what: str) -> tuple[nn.Module, Set, st
         return other, (x, y), r"the weights \(mean\)"
     if what == "attribute":
         other.slope = 1.5
-        return other, (x, y), "the logits of the model"
+        return other, (x, y), r"an attribute \(slope: 1.0 then, 1.5 now\)"
     if what == "label":
         y[7] = (y[7] + 1) % 3
         return other, (x, y), r"the labels of the training set \(1 of 600, the first at 7\)"
@@ -122,9 +122,89 @@ def test_another_loss_is_refused(known) -> None:
 def test_other_hidden_layers_are_refused(known, tmp_path) -> None:
     model, train, _ = known
     Index.build(model, train, tmp_path / "index", "cos_last", memory=MEMORY, hidden=["first"])
-    with pytest.raises(StaleError, match="pass the same hidden"):
+    with pytest.raises(StaleError, match=r"the hidden layers \(first then, last now\)"):
         Explainer.load(tmp_path / "index", model, train, memory=MEMORY, hidden=["last"])
     Explainer.load(tmp_path / "index", model, train, memory=MEMORY, hidden=["first"])
+
+
+def of_width_six() -> tuple[nn.Module, Set]:
+    """A model with two hidden layers that are equal for quiet rows, of which the first is one."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 40), nn.Hardtanh(), nn.Linear(40, 3))
+    with torch.no_grad():
+        model[0].weight *= 3
+        model[0].bias *= 0.3
+    x, y = torch.randn(600, 6), torch.arange(600) % 3
+    x[0] = 0.01
+    return model, (x, y)
+
+
+@pytest.mark.parametrize("kept", ["index", "vectors"])
+def test_other_hidden_layers_are_named_where_an_instance_has_the_same_in_both(kept, tmp_path) -> None:
+    model, train = of_width_six()
+    if kept == "index":
+        Index.build(model, train, tmp_path / "h", "cos_last", hidden=["0"], memory=MEMORY)
+    else:
+        Explainer(model, train, "cos_last", hidden=["0"]).save(tmp_path / "h")
+    with pytest.raises(StaleError, match=r"the hidden layers \(0 then, 1 now\)"):
+        Explainer.load(tmp_path / "h", model, train, hidden=["1"], memory=MEMORY)
+    Explainer.load(tmp_path / "h", model, train, hidden=["0"], memory=MEMORY)
+
+
+@pytest.mark.parametrize("kept", ["index", "vectors"])
+def test_hidden_layers_are_not_asked_of_gradients(kept, known, tmp_path) -> None:
+    model, train, _ = known
+    if kept == "index":
+        Index.build(model, train, tmp_path / "h", memory=MEMORY)
+    else:
+        Explainer(model, train).save(tmp_path / "h")
+    Explainer.load(tmp_path / "h", model, train, hidden=["last"], memory=MEMORY)
+
+
+class Stopping(nn.Module):
+    """Its gradients stop where a tensor says so, which is no plain value; its logits are the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = nn.Linear(6, 12, bias=False), nn.Linear(12, 3, bias=False)
+        self.stops = torch.tensor(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.relu(self.first(x))
+        return self.last(h.detach() + 0 * h if self.stops else h)
+
+
+@pytest.mark.parametrize("kept", ["index", "vectors"])
+@pytest.mark.parametrize("blank", [range(1), range(0, 600, 2)], ids=["the first", "every second"])
+def test_other_gradients_are_refused_although_some_rows_have_none(kept, blank, tmp_path) -> None:
+    model, x, y = Stopping(), torch.randn(600, 6), torch.arange(600) % 3
+    x[list(blank)] = 0
+    if kept == "index":
+        Index.build(model, (x, y), tmp_path / "g", memory=MEMORY)
+    else:
+        Explainer(model, (x, y)).save(tmp_path / "g")
+    Explainer.load(tmp_path / "g", model, (x, y), memory=MEMORY)
+    model.stops = torch.tensor(1)
+    with pytest.raises(StaleError, match="the gradients of the training set, so forward or what it uses"):
+        Explainer.load(tmp_path / "g", model, (x, y), memory=MEMORY)
+
+
+@pytest.mark.parametrize("kept", ["index", "vectors"])
+def test_an_attribute_that_moves_logits_by_less_than_rounding_may_is_named(kept, told, tmp_path) -> None:
+    model, folder = told
+    if kept == "vectors":
+        folder = tmp_path / "saved"
+        Explainer((model, tokenizer()), TEXTS).save(folder)
+    other = deepcopy(model)
+    other.distilbert.transformer.layer[0].attention.scaling *= 1.0000001
+    said = r"an attribute \(.*layer.0.attention.scaling: 0.3535533905932738 then, 0.3535534259486\d+ now\)"
+    with pytest.raises(StaleError, match=said):
+        Explainer.load(folder, (other, tokenizer()), TEXTS, memory=MEMORY)
+    other.distilbert.transformer.layer[0].attention.scaling = 0.3535533905932738
+    other.distilbert.gradient_checkpointing = True
+    other.name_or_path = other.note = "elsewhere"
+    Explainer.load(folder, (other, tokenizer()), TEXTS, memory=MEMORY)
 
 
 TEXTS = texts(420, seed=1)
@@ -246,8 +326,8 @@ def test_an_index_of_an_earlier_format_is_refused_in_one_line(known, tmp_path) -
     replace(IndexPlan.read(folder / PLAN), format=1).write(folder / PLAN)
     for use in (Explainer.load, Index.open):
         with pytest.raises(
-            FormatError, match=r"has the format 1 of version .*, which reads its own format 2\."
+            FormatError, match=r"has the format 1 of version .*, which reads its own format 3\."
         ):
             use(folder, model, train)
-    with pytest.raises(FormatError, match=r"format 2\. Build it again"):
+    with pytest.raises(FormatError, match=r"format 3\. Build it again"):
         Index.build(model, train, folder)

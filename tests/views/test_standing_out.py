@@ -1,8 +1,12 @@
+from datetime import date, timedelta
+
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import fisher_exact
 from sklearn.datasets import load_digits, load_wine
 
-from precedents.views.standing_out import standing_out
+from precedents.views.standing_out import CHANCE, standing_out
 
 
 def test_words_that_one_list_has_more_often_stand_out() -> None:
@@ -66,3 +70,83 @@ def test_what_differs_is_said_of_few(k) -> None:
     wine = load_wine()
     sides = [[{"proline": value} for value in wine.data[wine.target == i][:k, 12].tolist()] for i in (0, 1)]
     assert standing_out(*sides).traits
+
+
+def drawn(kind: str, draw: np.random.Generator):
+    """An instance of no class, by a kind of values."""
+    if kind == "texts of rare words":
+        return " ".join(f"word{number}" for number in draw.zipf(1.3, 12))
+    if kind == "words with many values":
+        names, towns = f"n{draw.integers(200)}", f"t{draw.integers(20)}"
+        return {"name": names, "town": towns, "kind": f"k{draw.integers(3)}", "age": float(draw.normal())}
+    values = {
+        "numbers": draw.normal(size=10),
+        "gaps": np.where(draw.random(10) < 0.1, np.nan, draw.normal(size=10)),
+        "rare ones": draw.random(10) < 0.02,
+        "skewed": np.exp(3 * draw.normal(size=10)),
+        "stars": draw.integers(5, size=10),
+        "yes or no": draw.integers(2, size=10),
+    }[kind]
+    return {f"x{i}": float(value) for i, value in enumerate(values)}
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (5, 5), (3, 200), (25, 100)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("numbers", "gaps", "rare ones", "skewed", "stars", "yes or no"),
+        *("words with many values", "texts of rare words"),
+    ],
+)
+def test_something_stands_out_of_random_lists_no_more_often_than_is_said(kind, sizes) -> None:
+    said, repeats = 0, 200
+    for seed in range(repeats):
+        draw = np.random.default_rng(seed)
+        every = [drawn(kind, draw) for _ in range(sum(sizes))]
+        said += bool(standing_out(every[: sizes[0]], every[sizes[0] :]).traits)
+    assert said <= repeats * CHANCE + 3 * (repeats * CHANCE * (1 - CHANCE)) ** 0.5
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.inf])
+def test_gaps_hide_no_difference(gap) -> None:
+    one, other = ([{"income": float(start + i)} for i in range(10)] for start in (0, 30))
+    (trait,) = standing_out([*one, {"income": gap}], [*other, {"income": gap}]).traits
+    assert (trait.name, trait.one, trait.other) == ("income", 4.5, 34.5)
+
+
+@pytest.mark.parametrize("gap", [None, pd.NaT, np.datetime64("NaT")])
+def test_gaps_hide_no_difference_of_dates(gap) -> None:
+    one, other = (
+        [{"opened": date(year, 1, 1) + timedelta(days=i)} for i in range(10)] for year in (2020, 2022)
+    )
+    found = standing_out([{"opened": gap}, *one], other)
+    assert found.sentences("a", "b")[0] == "What separates them: opened: 2020-01-05 in a, 2022-01-05 in b."
+
+
+@pytest.mark.parametrize("values", [[1.0] * 12, ["Berlin", "Paris"] * 6])
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+def test_that_values_are_missing_stands_out_by_its_share(gap, values) -> None:
+    whole, gaps = [{"debt": value} for value in values], [{"debt": gap}] * 12
+    assert "debt = missing" in str(standing_out(gaps, whole).sentences("a", "b"))
+    assert standing_out([{"debt": gap}] * 6 + whole[:6], [{"debt": gap}] * 6 + whole[:6]).traits == []
+
+
+def test_of_fewer_than_three_values_that_are_there_no_mean_is_told() -> None:
+    one = [{"income": 1.0 + i if i < 2 else None} for i in range(12)]
+    other = [{"income": 1000.0 + i} for i in range(12)]
+    assert [trait.name for trait in standing_out(one, other).traits] == ["income = missing"]
+
+
+@pytest.mark.parametrize("several", [0, 40])
+def test_the_more_is_tried_the_larger_a_difference_must_be(several) -> None:
+    """A difference of shares that one try in a hundred shows does not stand out of forty."""
+    one, other = [{"tone": "rude"}] * 6 + [{"tone": "calm"}] * 4, [{"tone": "calm"}] * 10
+    assert CHANCE / 40 < fisher_exact([[6, 4], [0, 10]]).pvalue < CHANCE / 2
+    every = [row | {f"tone {j}": "ab"[i % 2] for j in range(several)} for i, row in enumerate([*one, *other])]
+    assert bool(standing_out(every[:10], every[10:]).traits) == (several == 0)
+
+
+def test_names_that_are_all_different_hide_no_difference() -> None:
+    ages = {"age": [30.0 + i for i in range(5)] + [60.0 + i for i in range(5)]}
+    every = [{"name": f"n{i}", "street": f"s{i}", "age": age} for i, age in enumerate(ages["age"])]
+    assert [trait.name for trait in standing_out(every[:5], every[5:]).traits] == ["age"]

@@ -16,7 +16,7 @@ from precedents.classifier.outputs import Place
 from precedents.data.examples import Examples, Originals, as_batch
 from precedents.data.frames import ColumnNames, refuse_another_order
 from precedents.data.ids import Id, ids_among, index_ids
-from precedents.data.inputs import Inputs, count
+from precedents.data.inputs import Inputs, count, joined
 from precedents.errors import InputError, UnknownNameError
 
 TRAINING = "training set"  # what it is called in errors
@@ -81,6 +81,10 @@ class Adapter(ABC):
         else:
             refuse_another_order(made.columns, self.named_columns, what)
         return made
+
+    def joined(self, batches: Sequence[Inputs]) -> Inputs:
+        """The `batches` of instances as one; where they differ in length, filled up to the longest."""
+        return joined(batches)
 
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:
         """Inputs [m, ...] of one case or several, `x`, shaped like those of `train`; and whether it was one."""

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 from precedents.adapters._collator import Collator
 from precedents.adapters._columns import LABELS, Columns
 from precedents.data.examples import numbers
-from precedents.data.inputs import Inputs, stacked
+from precedents.data.inputs import Inputs, joined, stacked
 from precedents.errors import InputError
 from precedents.runtime.guards import Guard
 from precedents.runtime.users_code import users
@@ -111,6 +111,12 @@ class Encoder:
         """One batch; fields with a number for each token are filled up to the longest text."""
         most = max(len(row[self.main]) for row in rows)
         return stacked([cast("Inputs", self._filled(row, most)) for row in rows])
+
+    def joined(self, batches: Sequence[Inputs]) -> Inputs:
+        """Batches as one, which are filled up to the longest text of all."""
+        rows = [cast("Fields", batch) for batch in batches]
+        most = max(row[self.main].shape[-1] for row in rows)
+        return joined([cast("Inputs", self._filled(row, most)) for row in rows])
 
     def outline(self, row: Fields) -> dict[str, Any]:
         """What instances of one batch must have in common: their fields, and the shapes that are not padded."""
@@ -272,7 +278,7 @@ class Encoder:
         return {name: fields[name][:end] if self._per_token(fields, name) else fields[name] for name in fields}
 
     def _filled(self, row: Fields, most: int) -> Fields:
-        room = (0, most - len(row[self.main]))
+        room = (0, most - row[self.main].shape[-1])
         fill = {TOKENS: self.padding}
         return {
             name: pad(row[name], room, value=fill.get(name, 0)) if self._per_token(row, name) else row[name]

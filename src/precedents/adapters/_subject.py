@@ -105,7 +105,7 @@ class Subject:
     def cases(self, x: Any, labels: Any = None) -> Examples:
         """One case or a batch, with the model's own predictions as labels unless `labels` says otherwise.
 
-        `x` may be Examples, as some of a test set: they are what the model is fed already.
+        `x` may be a DataLoader or Examples, as some of a test set: these are what the model is fed already.
         """
         if _is_nothing(x):
             raise InputError(f"{none_there('cases')} Pass at least one.")
@@ -157,6 +157,8 @@ class Subject:
     def _asked(self, x: Any) -> tuple[Inputs, Originals | None, Sequence[Id] | None]:
         """The inputs of cases, the cases as their owner has them, and what they are called."""
         called = None
+        if isinstance(x, DataLoader):
+            x = self.test(x)
         if isinstance(x, Examples):
             inputs, called = x.take(range(len(x))).inputs, x.ids
             if x.originals is not None:  # what they were made into needs no reading again

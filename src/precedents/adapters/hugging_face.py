@@ -142,6 +142,10 @@ class HuggingFace(Adapter):
             self.render = _numbers_or_text
         return encoder
 
+    def joined(self, batches: Sequence[Inputs]) -> Inputs:
+        """Filled up to the longest text of all."""
+        return self.encoder.joined(batches)
+
     def cases(self, x: Any, train: Examples) -> tuple[Inputs, bool]:  # noqa: ARG002
         """One text, picture or row, or several of them."""
         return cases(self.encoder, x)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from precedents.classifier.attributes import attributes
 from precedents.classifier.clone import Clones, sharing_clone
 from precedents.classifier.construction import Construction, Told, refuse_keywords, tensor_bytes
 from precedents.classifier.hidden_layers import Tap, flat, watched
@@ -117,6 +118,12 @@ class Classifier:
     def clones(self) -> Clones[nn.Module]:
         """Clones of the module that share its tensors, but for those that a pass writes to."""
         return Clones(partial(sharing_clone, self.module, self.written))
+
+    @cached_property
+    def attributes(self) -> dict[str, str]:
+        """The plain values that the module's `forward` reads, as texts by name."""
+        with self.clones.lent() as module, torch.no_grad():
+            return attributes(module, lambda own: self.outputs.of(own, self.sample))
 
     def logits(self, inputs: Inputs) -> Tensor:
         """The module's logits [b, classes] for `inputs`; the graph is kept if gradients are enabled."""

@@ -3,7 +3,7 @@
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +31,8 @@ class CommandSubject:
     train: "Examples"
     test: "Examples"
     options: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of `audit`
+    form: str = "three"  # what the factory returned: three, two, one or a mapping
+    made: Sequence[str] = ()  # and the keys of a mapping
 
     def told(self, **options: Any) -> "CommandSubject":
         """With options of the command line, which come before the factory's own."""
@@ -39,6 +41,10 @@ class CommandSubject:
     def known_to(self, function: Callable[..., Any]) -> dict[str, Any]:
         """Of the options those that a function takes, by the names of its parameters."""
         return {name: v for name, v in self.options.items() if name in inspect.signature(function).parameters}
+
+    def returned(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """What the factory returned: its form, and the keys of a mapping that a function takes."""
+        return {"form": self.form, "options": [name for name in self.known_to(function) if name in self.made]}
 
     def trial(self, test: "Examples") -> "Trial":
         """A trial of the model with the instances of `test` as cases."""
@@ -74,11 +80,11 @@ def _made(target: str) -> CommandSubject:
     with restored():
         made = _called(target, _factory(target))
     if isinstance(made, Mapping):
-        given = dict(made)
+        given, form = dict(made), "mapping"
     elif isinstance(made, tuple) and len(made) == (2 if hasattr(made[-1], LOADER) else len(NEEDED)):
-        given = dict(zip(NEEDED, made, strict=False))
+        given, form = dict(zip(NEEDED, made, strict=False)), "three" if len(made) == len(NEEDED) else "two"
     elif _brings(made):
-        given = {"model": made}  # a Trainer
+        given, form = {"model": made}, "one"  # a Trainer
     else:
         raise InputError(
             f"{target} returned a {type(made).__name__}. Return (model, train, test), a mapping with "
@@ -101,7 +107,7 @@ def _made(target: str) -> CommandSubject:
     train = adapter.examples(brought(adapter, TRAIN, "train") if train is None else train, TRAIN)
     train = train if columns is None else columns.named(train)
     test = adapter.examples(brought(adapter, TEST, "test") if test is None else test, TEST)
-    return CommandSubject(model, train, test, given)
+    return CommandSubject(model, train, test, given, form, list(given))
 
 
 def _brings(model: Any) -> bool:

@@ -109,6 +109,7 @@ def explore(
             Provenance(
                 run=text_of(run),
                 target=target,
+                **chosen.returned(Explainer),
                 data=text_of(data),
                 index=text_of(index),
                 indexed="" if index is None else explainer.name,

@@ -1,15 +1,17 @@
 """Training sets of parts: one after another, or without some of their instances; read where they are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from precedents.data.examples import Chosen, Examples
-from precedents.data.inputs import Inputs, joined, shapes, taken
+from precedents.data.inputs import Inputs, joined, leaves, shapes, taken
 from precedents.data.sources import Source
 from precedents.errors import InputError
+
+Joining = Callable[[Sequence[Inputs]], Inputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +20,7 @@ class JoinedSource(Source):
 
     first: Examples
     second: Examples
+    joining: Joining = joined  # makes one batch of one of each set
 
     @property
     def streamed(self) -> bool:
@@ -31,9 +34,13 @@ class JoinedSource(Source):
 
     @property
     def largest(self) -> tuple[int, int]:
-        """Of the first set."""
-        one, other = self.first.source.largest
-        return one, other
+        """Of both sets, where instances differ in length; else the first ones."""
+        n = len(self.first)
+        places = [*self.first.largest, *(n + place for place in self.second.largest)]
+        if self.ragged:
+            sizes = {place: sum(leaf.numel() for leaf in leaves(self.read([place]))) for place in places}
+            places.sort(key=lambda place: (-sizes[place], place))
+        return places[0], places[1]
 
     def unchanged(self) -> None:
         """Refuses data of either set that are no longer what they were."""
@@ -54,7 +61,7 @@ class JoinedSource(Source):
             self.second.take([indices[i] - n for i in rest]).inputs,
         ]
         order = torch.tensor(own + rest).argsort()
-        return taken(joined(parts), order.tolist())
+        return taken(self.joining(parts), order.tolist())
 
 
 def _straight(indices: Sequence[int], shift: int) -> Sequence[int]:
@@ -104,18 +111,20 @@ class OneAfterAnother:
         return self.first[i] if i < len(self.first) else self.second[i - len(self.first)]
 
 
-def together(first: Examples, second: Examples) -> Examples:
-    """Two sets of instances of one kind, one after the other.
+def together(first: Examples, second: Examples, joining: Joining = joined) -> Examples:
+    """Two sets of instances of one kind, one after the other; `joining` fills up batches that differ in length.
 
     >>> one, other = (Examples.of((torch.eye(2) + i, torch.tensor([0, 1]))) for i in range(2))
     >>> together(one, other).take([3, 0]).inputs
     tensor([[1., 2.],
             [1., 0.]])
     """
-    if not first.source.ragged and shapes(first.first) != shapes(second.first):
+    known, here = shapes(first.first), shapes(second.first)
+    if not first.source.ragged and (second.source.ragged or here != known):
+        own = "differ in length" if second.source.ragged else f"have the shape {here}"
         raise InputError(
-            f"The new rows have the shape {shapes(second.first)}, those of the training set have "
-            f"{shapes(first.first)}. Pass rows of the same shape."
+            f"The new rows {own}, those of the training set have the shape {known}. "
+            "Pass rows of the same shape."
         )
     originals = ids = None
     if first.originals is not None and second.originals is not None:
@@ -123,7 +132,7 @@ def together(first: Examples, second: Examples) -> Examples:
     if first.ids is not None and second.ids is not None:
         ids = [*first.ids, *second.ids]
     labels = torch.cat([first.labels, second.labels])
-    joined_set = JoinedSource(first, second)
+    joined_set = JoinedSource(first, second, joining)
     return Examples(joined_set, labels, originals, ids=ids, classes=first.classes, columns=first.columns)
 
 

@@ -37,7 +37,7 @@ class Manifest:
     classes: list[str] | None
     origin: Origin
     inverse: Item | None  # none: it is fitted again
-    sample: Item | None  # the vector of one instance
+    vectors: Mapping[str, Any]  # what tells the features of some instances
     holdings: Mapping[str, Sequence[Item]]  # what questions read of the training set, by the name of its slot
     files: dict[str, dict[str, Any]]
     curvature: HessianKind | None  # the kind that was chosen, which the memory may have decided

@@ -41,11 +41,10 @@ from precedents.explain.manifest import (
     manifest_of,
     own_files,
 )
-from precedents.gradients.rows import Rows
 from precedents.index.build import saved_codes
 from precedents.index.contents import KIND, IndexFolder, named
-from precedents.index.origin import ALIKE, Origin, or_made_by, other_rows, row_marks, sample_vector
-from precedents.index.plan import PLAN
+from precedents.index.origin import Origin, or_made_by, other_features, other_rows, row_marks
+from precedents.index.plan import PLAN, vectors_of_few
 from precedents.index.recall import Recall
 from precedents.metrics.features.inputs import inputs
 from precedents.metrics.metric import Metric
@@ -64,7 +63,7 @@ TRIES = 5  # readings of a folder that others replace meanwhile
 
 
 def save(relevance: Relevance, folder: Path, subject: Subject) -> None:
-    """Keeps the fitted inverse, one vector to know the features by, and what of the training set is read.
+    """Keeps the fitted inverse, a few vectors' marks to know the features by, and what is read of all rows.
 
     That are whole vectors where they are kept in memory too, and else their codes, where there can be any.
     """
@@ -91,7 +90,7 @@ def save(relevance: Relevance, folder: Path, subject: Subject) -> None:
             classes=None if subject.classes is None else list(subject.classes),
             origin=Origin.of(relevance),
             inverse=_item(inverse, known, files),
-            sample=_item(sample_vector(vectors), known, files),
+            vectors=vectors_of_few(relevance, range(len(workspace.train))),
             holdings={each.slot.name: _items(each, known, files) for each in holdings},
             files=files.known,
             curvature=workspace.cache.get(CURVATURE),
@@ -205,8 +204,8 @@ class Saved:
         marks, cache, vectors = _marks(relevance.workspace.train), relevance.workspace.cache, relevance.vectors
         with damage(self.folder):
             self._refuse(list(self._differences(relevance, marks)))
+            self._refuse(list(self._otherwise(relevance)))
             known, manifest = _known(relevance), self.manifest
-            self._refuse(list(self._otherwise(relevance, known)))
             if manifest.curvature is not None:
                 cache.put(CURVATURE, manifest.curvature)
             if manifest.inverse is not None:
@@ -233,14 +232,12 @@ class Saved:
         yield from self.manifest.origin.differences(Origin.of(relevance))
         yield from other_rows(self.files.read(TRAIN), marks, or_made_by(relevance))
 
-    def _otherwise(self, relevance: Relevance, known: Mapping[str, Any]) -> Iterator[str]:
+    def _otherwise(self, relevance: Relevance) -> Iterator[str]:
         """What behaves otherwise, the first of it: the rest follows from that."""
         within = tolerance(relevance.workspace.classifier)
         then, now = self.files.read(TRAIN), _behaviour(relevance)
         unlike = [*differences({name: then[name] for name in ("logits", "losses")}, now, within)]
-        one = None if self.manifest.sample is None else self.value(self.manifest.sample, known)
-        if not unlike and not _alike(sample_vector(relevance.vectors), one, ALIKE * within):
-            unlike = ["the features of the first instance, so pass the same hidden and vectorise"]
+        unlike = unlike or other_features(self.manifest.vectors, relevance, within)
         yield from unlike or differences({name: then[name] for name in now}, now, within)
 
     def value(self, item: Item, known: Mapping[str, Any]) -> Any:
@@ -282,14 +279,6 @@ def _behaviour(relevance: Relevance) -> Behaviour:
     """What the model, its loss and, where they are compared, its vectors of inputs make of the training set."""
     workspace = relevance.workspace
     return behaviour(workspace.classifier, workspace.train, seen=relevance.metric.features is inputs)
-
-
-def _alike(one: Any, other: Any, within: float) -> bool:
-    """Whether two vectors are the same but for rounding."""
-    if not (isinstance(one, Rows) and isinstance(other, Rows)) or one.width != other.width:
-        return False
-    left, right = (rows.dense().nan_to_num() for rows in (one, other))
-    return bool((left - right).norm() <= within * left.norm())
 
 
 def _checked_text(metric: Metric) -> None:

@@ -29,7 +29,7 @@ def case(world: World, query: Query) -> Look:
         for name in names
     ]
     others = _others(known, likeliest)
-    label = "" if taken is None else f", labels=[{taken}]"
+    label = "" if taken is None else f", labels=[{world.own_label(taken)!r}]"
     line = f"print(explainer.explain(test.selected([{place}]), k={k}{label}))"
     return {
         "case": known,

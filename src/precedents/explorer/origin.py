@@ -11,20 +11,26 @@ from precedents.zoo.run import Run
 run = Run.open({place})
 data, test = run.prepared.dataset, run.prepared.test
 shown = {{"classes": data.classes, "render": data.render, "vectorise": data.vectorise}}
-explainer = pr.Explainer(run.model, run.prepared.train, {metric!r}, **shown)
+explainer = {explainer}
 """
 TARGET = """import precedents as pr
 from {module} import {function}
 
-model, train, test = {function}()
-test = pr.Examples.of(test)
-explainer = pr.Explainer(model, train, {metric!r})
+{opened}
+explainer = {explainer}
+test = explainer.subject.test(test)
 """
 SCRIPT = """import precedents as pr
 
-test = pr.Examples.of(test)
-explainer = pr.Explainer(model, train, {metric!r})
+explainer = {explainer}
+test = explainer.subject.test(test)
 """
+OPENED = {  # by what a factory returns
+    "three": "model, train, test = {function}()",
+    "two": "(model, train), test = {function}(), None",
+    "one": "model, train, test = {function}(), None, None",
+    "mapping": 'made = {function}()\nmodel, train, test = map(made.get, ("model", "train", "test"))',
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,8 @@ class Provenance:
 
     run: str | None = None
     target: str | None = None
+    form: str = "three"  # what the factory returns, a key of `OPENED`,
+    options: Sequence[str] = ()  # and of a mapping the keys that an explainer takes besides
     data: str | None = None  # the folder of the files of data sets
     index: str | None = None  # the folder of an index,
     indexed: str = ""  # and its metric
@@ -42,13 +50,23 @@ class Provenance:
         """Python that makes the explainer of a metric, and a line that uses it."""
         if self.run is not None:
             folders = [f"Path({each!r})" for each in (self.run, self.data) if each is not None]
-            begun = RUN.format(place=", ".join(folders), metric=metric)
+            explainer = self._explainer("run.model, run.prepared.train", metric, "**shown")
+            begun = RUN.format(place=", ".join(folders), explainer=explainer)
         elif self.target is not None:
             module, _, function = self.target.partition(":")
-            begun = TARGET.format(module=module, function=function, metric=metric)
+            told = [f"{name}=made[{name!r}]" for name in self.options]
+            explainer = self._explainer("model, train", metric, *told)
+            opened = OPENED[self.form].format(function=function)
+            begun = TARGET.format(module=module, function=function, opened=opened, explainer=explainer)
         else:
-            begun = SCRIPT.format(metric=metric)
+            begun = SCRIPT.format(explainer=self._explainer("model, train", metric))
         return f"{begun}{line}\n"
+
+    def _explainer(self, sets: str, metric: str, *told: str) -> str:
+        """Python that is the explainer of a model and its training set: of the index, where that answers."""
+        if self.index is not None and metric == self.indexed:
+            return f"pr.Explainer.load({', '.join([repr(self.index), sets, *told])})"
+        return f"pr.Explainer({', '.join([sets, repr(metric), *told])})"
 
     def command(self, name: str, *words: str, metric: str | None = None) -> str:
         """A command of the shell about this model, by a metric; empty if no command can know it."""

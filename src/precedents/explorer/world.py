@@ -151,6 +151,11 @@ class World:
         names = self.subject.classes
         return str(label) if names is None else clipped(str(names[label]))
 
+    def own_label(self, label: int) -> Any:
+        """What the model's owner calls a class in labels: its number, unless they have others."""
+        own = self.subject.adapter.labels
+        return label if own is None else getattr(own[label], "tolist", lambda: own[label])()
+
     def called(self, which: str, place: int) -> str:
         """What a person sees an instance called: by its own id, or else by its place."""
         ids = self.set_of(which).ids

@@ -53,7 +53,7 @@ class Rows:
         return Rows(self.matrix[start:stop], self.scale[start:stop], factors)
 
     def repeated(self, room: int) -> "Rows":
-        """The same, to be multiplied by several others: what is formed for one is kept, in so many bytes."""
+        """The same, to be multiplied by several others: what is formed for one is kept, in `room` bytes."""
         factors = []
         for place, factor in self.factors:
             if isinstance(factor, Outer) and not isinstance(factor.right, SparseRows):

@@ -2,12 +2,14 @@
 
 import os
 import re
+import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
+from shlex import quote
 from shutil import disk_usage
 from typing import Any
 
@@ -18,8 +20,8 @@ from precedents.adapters._subject import Subject
 from precedents.classifier.classifier import Classifier
 from precedents.errors import BudgetError, InputError
 from precedents.index.basis import BASIS, CodeBasis, basis_mark
-from precedents.index.contents import INDEX, Contents
-from precedents.index.plan import PLAN, ROWS, IndexPlan, refuse_grown, threads
+from precedents.index.contents import INDEX, Contents, more_memory
+from precedents.index.plan import PLAN, ROWS, IndexPlan, number_of, refuse, refuse_grown, threads
 from precedents.index.recall import CODE, LEAST, Recall
 from precedents.index.shards import FOLDER, WORKSHOPS, Maker, Workshop, opened, read_plans, shard
 from precedents.index.suited import refusal
@@ -81,7 +83,11 @@ class Building:
         plans = read_plans(self.folder)
         self._refuse_settings(plans[0])
         workshop = opened(self.folder, plans, self.made, relevance)
-        refuse_grown(plans[-1].places.stop, len(workshop.relevance.workspace.train), self.folder)
+        _refuse_similarity(workshop)
+        n = len(workshop.relevance.workspace.train)
+        refuse_grown(plans[-1].places.stop, n, self.folder)
+        if plans[1:]:
+            _refuse_without_added(plans[-1], n, self.folder)
         return workshop
 
     def _refuse_settings(self, plan: IndexPlan) -> None:
@@ -132,6 +138,29 @@ class Building:
                 WORKSHOPS.clear()
         finished(workshop)
         return workshop
+
+
+def _refuse_without_added(plan: IndexPlan, n: int, folder: Path) -> None:
+    """Refuses a training set without the rows that were added, or began to be."""
+    planned = plan.places.stop - plan.shift
+    if n < planned:
+        told = "Some were added, or began to be: pass the training set with these at its end."
+        refuse([number_of(planned, n)], folder, told)
+
+
+def _refuse_similarity(workshop: Workshop) -> None:
+    """Refuses another metric that would be answered by the same codes: a folder answers by its own."""
+    folder, metric, planned = workshop.folder, str(workshop.relevance.metric), workshop.plans[0].metric
+    if metric != planned:
+        name = quote(str(folder))
+        told = typed(
+            f"Explainer.load({str(folder)!r}, model, train, metric={metric!r}). To go on: metric={planned!r}",
+            f"precedents explain {{of}} --index {name} --metric {quote(metric)} --case 0. To go on: --metric "
+            f"{quote(planned)}",
+        )
+        raise InputError(
+            f"{folder} is of {planned}, not {metric}. One index serves both, when complete: {told}."
+        )
 
 
 def refuse_less(memory: int | str | None, plan: IndexPlan, folder: Path) -> None:
@@ -223,10 +252,23 @@ def _checked_size(relevance: Relevance, folder: Path) -> None:
             f"An index needs a sample of {LEAST} rows for its basis, and there is one of {recall.sample}: of "
             f"{n} training instances, in the memory that is allowed. {kept}."
         )
+    _warn_of_questions(relevance, folder)
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     size, free = CODE * n, disk_usage(there).free
     if size > free:
         raise BudgetError(
             f"An index in {folder} needs {readable(size)}, but the disk has {readable(free)} left. "
             "Name a folder on another disk."
+        )
+
+
+def _warn_of_questions(relevance: Relevance, folder: Path) -> None:
+    """Says before hours of work that what is built will not be asked in the memory that builds it."""
+    need, budget = CODE * len(relevance.vectors), relevance.workspace.classifier.budget
+    if need > budget.bytes:
+        warnings.warn(
+            f"A question to the index in {folder} needs {readable(need)} of memory, and "
+            f"{readable(budget.bytes)} is allowed. It is built all the same. "
+            f"{more_memory(budget.bytes + need)}",
+            stacklevel=2,
         )

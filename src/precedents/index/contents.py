@@ -45,7 +45,7 @@ from precedents.runtime.sealed import sealed, unsealed
 from precedents.runtime.strict_json import loads, text_of
 
 INDEX = "index.json"
-FORMAT = 4  # of index.json, of whole vectors and of codes
+FORMAT = 5  # of index.json, of whole vectors and of codes
 KIND = "codes"
 
 
@@ -188,9 +188,9 @@ class IndexFolder:
         refuse(list(first.origin.differences(Origin.of(relevance))), self.folder)
         recall, n = Recall(relevance), len(train)
         self._refuse_number(n)
-        relevance.workspace.classifier.budget.required(
-            CODE * self.total, "The codes of the index", "Allow more memory, or divide the training set."
-        )
+        need = CODE * self.total
+        more = more_memory(first.memory + need)
+        relevance.workspace.classifier.budget.required(need, "A question to the index", more)
         known, codes = self._read()
         now = {"labels": train.labels, "rows": row_marks(train, range(n))}
         then = {name: known[name][self.kept] for name in now}
@@ -239,6 +239,15 @@ class IndexFolder:
             then = {name: known[name][there] for name in found}
             told = [each.partition(" (")[0] for each in differences(then, found, tolerance(model))]
         yield from told or otherwise(self.contents.behaviour or self.plans[0].behaviour, relevance)
+
+
+def more_memory(count: int) -> str:
+    """How an index is asked that needs so many bytes."""
+    memory = f"{-(-count // 10**6)} MB"
+    return typed(
+        f"Allow more where it is loaded or opened: memory={memory!r}.",
+        f"Allow more where it is asked: --memory {quote(memory)}.",
+    )
 
 
 def read_metric(text: str) -> Metric:

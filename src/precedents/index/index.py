@@ -23,6 +23,7 @@ from precedents.metrics.metric import Metric
 from precedents.metrics.preconditioners.identity import identity
 from precedents.metrics.relevance import Relevance
 from precedents.metrics.workspace import Workspace
+from precedents.runtime.budget import Budget
 from precedents.runtime.cost import Estimate, speed
 from precedents.runtime.door import door
 from precedents.runtime.engines._engine import Engine
@@ -123,11 +124,12 @@ class Index:
         """The complete index in a `folder`, of this `model` and `train`; a stale one is refused.
 
         metric: that of the index, unless one of your own parts is passed, or another similarity.
-        options: as for `build`, without `rows` and `shard`; `memory` is as planned without it.
+        options: as for `build`, without `rows` and `shard`; `memory` is as planned without it, or
+            what the codes need besides if that is free.
         """
         known = IndexFolder.open(path(folder, "folder"))
         building = _known(known, model, train, metric, options)
-        memory = known.plans[0].memory if building.memory is None else building.memory
+        memory = _enough(known) if building.memory is None else building.memory
         relevance = known.named(building.made(memory))
         known.restore(relevance)
         return cls(Workshop(known.folder, known.plans, relevance), building.memory)
@@ -182,7 +184,8 @@ class Index:
         """
         relevance = self.relevance
         subject = relevance.workspace.subject
-        more = together(subject.train, subject.adapter.examples(rows, "new rows"))
+        adapter = subject.adapter
+        more = together(subject.train, adapter.examples(rows, "new rows"), adapter.joined)
         self._grow(Relevance(relevance.metric, Workspace(subject.before(subject.classifier, more))))
 
     @classmethod
@@ -307,6 +310,12 @@ def _known(
             )
     told = read_metric(known.plans[0].metric) if metric is None else metric
     return _building(model, train, known.folder, told, options)[0]
+
+
+def _enough(known: IndexFolder) -> int:
+    """The bytes that were planned; with those of the codes where they are many, as far as that is free."""
+    planned, codes = known.plans[0].memory, CODE * known.total
+    return planned if codes <= planned // 2 else max(planned, min(planned + codes, Budget().bytes))
 
 
 def _unweighed(relevance: Relevance, what: str) -> None:

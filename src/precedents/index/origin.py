@@ -1,26 +1,33 @@
 """Origin: what kept numbers were made of, so that nothing is answered from what is stale.
 
-A model is known by its weights, its architecture and what it makes of instances; a training set by its labels
-and by a mark of each row; a metric by its features and its preconditioner: similarities share what is kept.
+A model is known by its weights, its architecture, the attributes that its forward reads and what it makes of
+instances; a training set by its labels and by a mark of each row; a metric by its features, the hidden layers
+that these are of, and its preconditioner: similarities share what is kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from precedents.classifier.behaviour import sketched
+from precedents.classifier.attributes import CHANGING
+from precedents.classifier.behaviour import COLUMNS, SAID, sketched
 from precedents.classifier.classifier import Classifier
 from precedents.data.examples import Examples, fingerprint
 from precedents.gradients.rows import Rows
 from precedents.index.codes import Coder
 from precedents.metrics.features.gradient import gradient
+from precedents.metrics.features.inputs import inputs
+from precedents.metrics.features.last_hidden import last_hidden
+from precedents.metrics.features.residual import residual
 from precedents.metrics.metric import Metric
 from precedents.metrics.relevance import Relevance
-from precedents.metrics.vectors import Vectors
+from precedents.runtime.sparse import SparseRows
 
-FROZEN = " frozen"
+FROZEN, MISSING = " frozen", "missing"
+VECTORS = 8  # by which features are known
 ALIKE = 30  # tolerances of logits, of its length, within which a vector is the same on another machine
 
 
@@ -32,19 +39,25 @@ class Origin:
     model: str  # the fingerprint of the classifier
     weights: Mapping[str, str]  # a mark of each weight and buffer; frozen ones are in no gradient
     torch: str
+    attributes: Mapping[str, str]  # values that forward reads beside them
+    hidden: Sequence[str]  # the layers that the features are of
 
     @classmethod
     def of(cls, relevance: Relevance) -> "Origin":
         """Of what there is now."""
         model, metric = relevance.workspace.classifier, relevance.metric
         marks = weights(model, metric.features is gradient)
-        return cls(compared(metric), model.fingerprint(), marks, str(torch.__version__))
+        layers = hidden_layers(model, metric)
+        return cls(
+            compared(metric), model.fingerprint(), marks, str(torch.__version__), model.attributes, layers
+        )
 
     def differences(self, now: "Origin") -> Iterator[str]:
         """In words what is no longer what it was."""
         for name, then, here in (
             ("metric", self.compares, now.compares),
             ("version of torch", self.torch, now.torch),
+            ("hidden layers", ", ".join(self.hidden), ", ".join(now.hidden)),
         ):
             if then != here:
                 yield f"the {name} ({then} then, {here} now)"
@@ -56,12 +69,32 @@ class Origin:
         frozen = [
             name for name, (then, here) in pairs.items() if then.endswith(FROZEN) != here.endswith(FROZEN)
         ]
+        others = list(self._other_attributes(now))
+        if others:
+            yield f"an attribute ({_first(others)})"
         if changed:
             yield f"the weights ({_first(changed)})"
         elif frozen:
             yield f"which parameters are frozen ({_first(frozen)})"
-        elif self.model != now.model:
+        elif self.model != now.model and not others:
             yield "the architecture of the model or its loss"
+
+    def _other_attributes(self, now: "Origin") -> Iterator[str]:
+        """Each with what it was and what it is, but what a pass changes; of other layers those of both."""
+        for name in {**self.attributes, **now.attributes}:
+            then, here = (each.attributes.get(name, MISSING) for each in (self, now))
+            known = self.model == now.model or MISSING not in (then, here)
+            if known and then != here and CHANGING not in (then, here):
+                yield f"{name}: {then} then, {here} now"
+
+
+def hidden_layers(model: Classifier, metric: Metric) -> list[str]:
+    """The hidden layers that features are of, by what gives or receives them; none of gradients and inputs."""
+    if metric.features in (gradient, inputs, residual):
+        return []
+    taps = model.taps[-1:] if metric.features is last_hidden else model.taps
+    named = [tap.module if tap.returned else f"what {tap.module} receives" for tap in taps]
+    return [f"{name} at call {tap.call}" if tap.call else name for name, tap in zip(named, taps, strict=True)]
 
 
 def compared(metric: Metric) -> str:
@@ -110,21 +143,39 @@ def or_made_by(relevance: Relevance) -> str:
     return "" if made_by is None else f" or {made_by}, which makes them"
 
 
-def sample_vector(vectors: Vectors) -> Rows:
-    """The vector of one instance, the largest where they differ."""
-    train = vectors.workspace.train
-    return next(vectors.rows(train.selected(train.largest[:1])))[1]
+def vectors_told(relevance: Relevance, places: Sequence[int]) -> dict[str, Any]:
+    """What tells the features of some instances: the first ones of these places whose vectors are not zero."""
+    told: dict[int, list[float]] = {}
+    for place in places:
+        told[place] = _told(relevance, place)
+        lengths = {each: numbers[-2] for each, numbers in told.items() if numbers[-2] > 0}
+        if len(lengths) == VECTORS:
+            break
+    chosen = list(lengths or told)[:VECTORS]
+    return {"places": chosen, "vectors": [told[place] for place in chosen]}
 
 
-def vector_told(relevance: Relevance, place: int) -> list[float]:
-    """A few numbers of the vector of one instance, its length among them."""
+def _told(relevance: Relevance, place: int) -> list[float]:
+    """A few numbers of the vector of one instance, its length and its width behind them."""
     row = next(relevance.vectors.rows(relevance.workspace.train.selected([place])))[1]
-    short = Coder.sketch_of(row.width).of(row).double() * row.scale[:, None]
-    return [*sketched(short)[0].tolist(), float(row.squares().sqrt().nan_to_num()), float(row.width)]
+    plain = Rows.of(row.dense()) if isinstance(row.matrix, SparseRows) else row
+    short = Coder.sketch_of(row.width).of(plain).double() * plain.scale[:, None]
+    size = short.shape[1] ** 0.5 if short.shape[1] > COLUMNS else 1.0  # so that each is as large as the vector
+    length = float(plain.squares().sqrt().nan_to_num())
+    return [*(size * sketched(short)[0]).tolist(), length, float(row.width)]
 
 
-def told_alike(then: Sequence[float], now: Sequence[float], within: float) -> bool:
-    """Whether these are of one vector, but for rounding."""
-    if len(then) != len(now) or then[-1] != now[-1]:
-        return False
-    return all(abs(a - b) <= ALIKE * within * abs(then[-2]) for a, b in zip(then, now, strict=True))
+def other_features(then: Mapping[str, Any], relevance: Relevance, within: float) -> list[str]:
+    """In words that the vectors of some instances are others, but for rounding, if they are."""
+    pairs = [(told, _told(relevance, at)) for at, told in zip(then["places"], then["vectors"], strict=True)]
+    size = max(told[-2] for told, _ in pairs)  # a short vector has few digits
+    near = ALIKE * within * size
+    if all(
+        told[-1] == here[-1] and all(abs(a - b) <= near for a, b in zip(told, here, strict=True))
+        for told, here in pairs
+    ):
+        return []
+    if relevance.metric.features is inputs:
+        return [SAID["vectors"]]
+    what = "gradients" if relevance.metric.features is gradient else "features"
+    return [f"the {what} of the training set, so forward or what it uses is another one"]

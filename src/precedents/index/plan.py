@@ -23,7 +23,7 @@ from precedents.data.examples import Examples
 from precedents.errors import FormatError, StaleError, StoreError
 from precedents.gradients.gradients import planned
 from precedents.index.codes import BUCKETS, EXACT, KEPT, LEFT
-from precedents.index.origin import Origin, or_made_by, row_marks, told_alike, vector_told
+from precedents.index.origin import VECTORS, Origin, or_made_by, other_features, row_marks, vectors_told
 from precedents.index.recall import Recall
 from precedents.metrics.features.gradient import gradient
 from precedents.metrics.relevance import Relevance
@@ -35,7 +35,7 @@ from precedents.runtime.strict_json import loads, text_of
 
 Write = Callable[[Path, str | bytes], None]  # how a file is written
 
-FORMAT = 2
+FORMAT = 3
 CODE = (KEPT, LEFT, EXACT, BUCKETS)
 PLAN = "plan.json"
 ROWS = 4096  # of a shard
@@ -174,16 +174,22 @@ def otherwise(then: Mapping[str, Any], relevance: Relevance) -> Iterator[str]:
         {name: torch.tensor(each[name], dtype=torch.double) for name in COLUMNS} for each in (then, now)
     )
     told = [each.partition(" (")[0] for each in differences(before, here, within)]
-    yield from told
-    if not told and not told_alike(then["vector"], vector_told(relevance, then["vector at"]), within):
-        yield "the features of the first instance, so pass the same hidden and vectorise"
+    yield from told or other_features(then["vectors"], relevance, within)
 
 
 def behaviour_of_few(relevance: Relevance, places: range) -> dict[str, Any]:
-    """What the model and its loss make of evenly spaced instances and the largest, and the vector of that."""
-    largest = relevance.workspace.train.largest[0]
-    found = _behaviour(relevance, sorted({*_spread(places, TRIED), largest}))
-    return {**found, "vector at": largest, "vector": vector_told(relevance, largest)}
+    """What the model and its loss make of evenly spaced instances and the largest, and some vectors."""
+    found = _behaviour(relevance, sorted({*spread(places, TRIED), relevance.workspace.train.largest[0]}))
+    return {**found, "vectors": vectors_of_few(relevance, places)}
+
+
+def vectors_of_few(relevance: Relevance, places: range) -> dict[str, Any]:
+    """What tells the features of the largest and evenly spaced instances; where these are zero, of others."""
+    train = relevance.workspace.train
+    if train.ordered:  # whose later instances are dear to read
+        return vectors_told(relevance, places[:VECTORS])
+    first = [train.largest[0], *spread(places, VECTORS), *spread(places, TRIED)]
+    return vectors_told(relevance, list(dict.fromkeys(first)))
 
 
 def _batch(relevance: Relevance) -> int:
@@ -202,7 +208,7 @@ def _behaviour(relevance: Relevance, places: Sequence[int]) -> dict[str, Any]:
     return {"places": list(places), "rows": own, **numbers}
 
 
-def _spread(places: range, most: int) -> list[int]:
+def spread(places: range, most: int) -> list[int]:
     """Evenly spaced places, the first and the last among them."""
     count = min(most, len(places))
     return sorted({places[i * (len(places) - 1) // max(1, count - 1)] for i in range(count)})

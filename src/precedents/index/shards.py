@@ -20,7 +20,7 @@ from precedents.gradients.rows import Rows
 from precedents.index.basis import BASIS, CodeBasis, basis_mark, basis_of
 from precedents.index.codes import Codes
 from precedents.index.origin import or_made_by, row_marks
-from precedents.index.plan import PLAN, IndexPlan, Write, again, mark_of, refuse, threads
+from precedents.index.plan import PLAN, IndexPlan, Write, again, build_of, mark_of, refuse, threads
 from precedents.index.suited import coordinates
 from precedents.metrics.relevance import Relevance
 from precedents.runtime.atomic import stored, writable
@@ -157,14 +157,19 @@ def shard_path(folder: Path, number: int) -> Path:
 def read_shard(folder: Path, plans: Sequence[IndexPlan], number: int) -> dict[str, Tensor]:
     """What is in a shard; a file that is damaged, or of another plan or basis, is refused."""
     path, (plan, place) = shard_path(folder, number), planned_shard(plans, number)
-    found = unsealed_tensors(path, again(folder))
+    found = unsealed_tensors(path, made_again(folder))
     if "plan" not in found or not torch.equal(found.pop("plan"), plan.seal):
-        raise FormatError(f"{path} is of another plan. {again(folder)}")
+        raise FormatError(f"{path} is of another plan. {made_again(folder)}")
     if MARKED not in found or not torch.equal(found.pop(MARKED), basis_mark(folder)):
-        raise FormatError(f"{path} is of another basis than {BASIS}. {again(folder)}")
+        raise FormatError(f"{path} is of another basis than {BASIS}. {made_again(folder)}")
     if len(found.get("labels", ())) != len(plan.shards[place].places) or not found.keys() >= set(CODES):
-        raise FormatError(f"{path} does not have the rows that are planned. {again(folder)}")
+        raise FormatError(f"{path} does not have the rows that are planned. {made_again(folder)}")
     return found
+
+
+def made_again(folder: Path) -> str:
+    """What to do with a shard that cannot be used."""
+    return f"That shard alone is made again, of the rows that it was made of, by {build_of(folder)}"
 
 
 def is_whole(folder: Path, plans: Sequence[IndexPlan], number: int) -> bool:

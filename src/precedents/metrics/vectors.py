@@ -193,7 +193,7 @@ class Vectors:
         return group * (self._formed + self._scored(k)) + held * self._formed + passing + read
 
     def repeated(self, m: int, k: int = 0) -> int:
-        """Bytes in which what is formed of m cases for a block is kept; none where they meet one block."""
+        """Bytes in which what is formed of m cases for a block is kept, with k listed; none for one block."""
         if m * self.formed_bytes < COUNTED or self._forms or len(self) <= self.at_once:
             return 0
         room = self.workspace.subject.classifier.budget.bytes - self._used(m, k) - self.room

@@ -63,7 +63,7 @@ class Workspace:
             self.shared.take(self.cache, needed, self.subject.classifier.budget)
 
     def kernel(self, slot: Slot[T], needed: int, make: Callable[[], T]) -> T:
-        """What `make` gives, of the `needed` bytes: it is among the `kernels` from then on."""
+        """What `make` gives, of the `needed` bytes: among the `kernels` from then on, in its `slot`."""
         if slot not in self.kernels:
             self.shared.take(self.cache, needed, self.subject.classifier.budget, light=self.kernels)
         return self.kernels.once(slot, make)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf, isfinite
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,8 @@ WIDTH = 100  # letters of a text in print
 NAME = 24  # letters of a name or a value in a list
 UNKNOWN = re.compile(r"(‹[^‹›]*›)")  # a word outside the vocabulary
 WORD = re.compile(r"(\w+)")
+MISSING = ("NAType", "NaTType")  # of pandas
+MEASURED = (Real, np.datetime64, np.timedelta64)  # kinds of which one value is that there is none
 LONG = 4  # letters of a word that is marked when it is shared
 
 
@@ -146,6 +149,11 @@ def is_number(value: Any) -> bool:
 def measure(value: Any) -> float | None:
     """A number, or the days of a date or a span of time, by which columns compare; none of anything else."""
     return float(value) if is_number(value) else days(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is none, no number, or what pandas and numpy have for that."""
+    return value is None or type(value).__name__ in MISSING or (isinstance(value, MEASURED) and value != value)
 
 
 def _words(text: str) -> list[str]:

@@ -1,26 +1,31 @@
 """What some instances share that others do not: the pixels, columns or words in which two lists of them differ.
 
-Numbers (of pixels and columns) are compared by the difference of their means, in standard deviations of both
-lists together; words by the difference of the shares of texts that have them. What random lists of the same
-lengths might show as well does not stand out: the shorter the lists are and the more pixels, columns or words
-are tried, the larger a difference must be.
+Numbers (of pixels and columns) are compared by the difference of their means, in standard deviations within the
+lists; words, and values that are no numbers or are missing, by the difference of the shares of instances that
+have them. What random lists of the same lengths might show as well does not stand out: the shorter the lists
+are and the more pixels, columns, values or words are tried, the larger a difference must be.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from math import exp, lgamma
 from typing import Any
 
 import numpy as np
 
-from precedents.views.comparison import WORD, measure
+from precedents.views.comparison import WORD, is_missing, measure
 from precedents.views.instance import Shown, is_date, on_day, written
 
 FEWEST = 3  # instances of a list, of fewer of which nothing can be told
 CHANCE = 0.05  # how often something may stand out of random lists, at most
 WINDOW = 3  # pixels of a side that are taken together
 MOST = 3  # columns or words that are named
+DRAWS = 40  # random lists, for each column, value or word that is tried
+AT_ONCE = 2**20  # numbers of random lists, at most, that are computed together
+GONE = "missing"  # what a value is called that is not there
 ENOUGH = 0.5  # standard deviations, or the difference of two shares, from which on something stands out
 SMALLEST = 1e-9  # a deviation that is none
 FLOOR = 0.1  # of the deviation of all values, which that within lists of pictures is at least taken for
@@ -167,59 +172,147 @@ def _grey(picture: Array) -> Array:
 
 
 def _columns(one: Sequence[Any], other: Sequence[Any], case: Any) -> list[Trait]:
-    """Columns of numbers by their means, in deviations; others by the shares of a value."""
+    """Columns of numbers and dates by the means of those that are there; others, and gaps, by their shares."""
     names = [name for name in one[0] if all(name in row for row in (*one, *other))]
-    sizes, found = (len(one), len(other)), []
-    for name in names:
-        left, right = ([measure(row[name]) for row in side] for side in (one, other))
-        own = measure(case[name]) if isinstance(case, Mapping) and name in case else None
-        if None in left or None in right:
-            found += _values(name, [[row[name] for row in side] for side in (one, other)], len(names))
-            continue
-        a, b = np.array(left, dtype=float), np.array(right, dtype=float)
-        apart = float(a.mean() - b.mean())
-        if abs(apart) <= max(_by_chance(float(np.concatenate([a, b]).std()), sizes, len(names)), SMALLEST):
-            continue
-        spread = float(np.sqrt((a.var() + b.var()) / 2))
-        size = apart / spread if spread > SMALLEST else np.sign(apart) * LARGEST
-        dates = all(is_date(row[name]) for row in one)
-        found.append(Trait(str(name), float(a.mean()), float(b.mean()), float(size), own, dates))
+    sizes, every = (len(one), len(other)), {name: [row[name] for row in (*one, *other)] for name in names}
+    numbers = {name: column for name, column in every.items() if all(map(_is_measured, column))}
+    values = {name: _held(_called(column, name in numbers), sizes) for name, column in every.items()}
+    tried = _tried([held for each in values.values() for held in each.values()], sizes, len(numbers))
+    found = _means(numbers, sizes, tried, case)
+    for name, held in values.items():
+        traits = [
+            Trait(f"{name} = {value}", left, right, 2 * (left - right))
+            for value, left, right in _unequal(held, sizes, tried)
+        ]
+        found += sorted(traits, key=lambda trait: -abs(trait.apart))[:1]
     return _largest(found)
 
 
-def _values(name: Any, sides: Sequence[Sequence[Any]], tried: int) -> list[Trait]:
-    """The value of a column that one list has much more often than the other, if there is one."""
-    counts = [Counter(written(value) for value in side) for side in sides]
-    sizes = len(sides[0]), len(sides[1])
-    shares = {
-        value: [count[value] / size for count, size in zip(counts, sizes, strict=True)]
-        for value in set(counts[0]) | set(counts[1])
-    }
-    value = max(sorted(shares), key=lambda each: abs(shares[each][0] - shares[each][1]))
-    one, other = shares[value]
-    if abs(one - other) <= _by_chance(_varying(sum(count[value] for count in counts), sizes), sizes, tried):
-        return []
-    return [Trait(f"{name} = {value}", one, other, 2 * (one - other))]
+def _is_measured(value: Any) -> bool:
+    """Whether it may stand in a column of numbers or dates."""
+    return measure(value) is not None or isinstance(value, float) or is_missing(value)
+
+
+def _called(column: Sequence[Any], numbers: bool) -> list[set[str]]:
+    """What each instance has there, as a text; of numbers only whether they are missing."""
+    return [{GONE} if is_missing(value) else set() if numbers else {written(value)} for value in column]
+
+
+def _means(columns: Mapping[Any, Sequence[Any]], sizes: tuple[int, int], tried: int, case: Any) -> list[Trait]:
+    """The columns whose means are farther apart than those of random lists."""
+    found, measured = [], [[measure(value) for value in column] for column in columns.values()]
+    table = np.array(measured, dtype=float).reshape(len(columns), sum(sizes)).T  # [n, columns], nan for gaps
+    likely = _as_random(table, sizes, tried)
+    for i, (name, column) in enumerate(columns.items()):
+        a, b = (side[~np.isnan(side)] for side in (table[: sizes[0], i], table[sizes[0] :, i]))
+        if min(len(a), len(b)) < FEWEST or likely[i]:
+            continue
+        apart, spread = float(a.mean() - b.mean()), float(np.sqrt((a.var() + b.var()) / 2))
+        size = apart / spread if spread > SMALLEST else np.sign(apart) * LARGEST
+        own = measure(case[name]) if isinstance(case, Mapping) and name in case else None
+        dates = all(is_date(value) for value in column if not is_missing(value))
+        found.append(Trait(str(name), float(a.mean()), float(b.mean()), float(size), own, dates))
+    return found
+
+
+def _as_random(table: Array, sizes: tuple[int, int], tried: int) -> Array:
+    """Whether the means of columns [n, columns] are no farther apart than chance, among so many that are tried.
+
+    They must be farther apart than those of normal numbers may be. And whatever the numbers are, of r random
+    lists no more than r CHANCE / tried, with the one that there is, may be as far apart: then one of all that
+    are tried passes with a probability of at most `CHANCE`. Few instances make few lists, and the same one is
+    drawn again and again: where most numbers are different it does not count.
+    """
+    n, count = sum(sizes), DRAWS * tried
+    first, draw = np.arange(n) < sizes[0], np.random.default_rng(0)
+    apart, spreads = _apart(first[None], table)[0], np.array([_spread(column) for column in table.T])
+    own = np.array([len(np.unique(column)) > n / 2 for column in table.T], dtype=bool)
+    reached = np.zeros(table.shape[1])
+    for start in range(0, count, at_once := max(1, AT_ONCE // n)):
+        lists = draw.permuted(np.tile(first, (min(at_once, count - start), 1)), axis=1)
+        same = (lists == first).all(axis=1) | (lists != first).all(axis=1)
+        far = ~(_apart(lists, table) < apart * (1 - SMALLEST))
+        reached += (far & ~(same[:, None] & own)).sum(axis=0)
+    likely: Array = tried * (reached + 1) > CHANCE * (count + 1)
+    return likely | (apart <= np.maximum(_by_chance(spreads, sizes, tried), SMALLEST))
+
+
+def _spread(column: Array) -> float:
+    """The standard deviation of the numbers that are there."""
+    there = column[~np.isnan(column)]
+    return float(there.std()) if len(there) else 0.0
+
+
+def _apart(lists: Array, table: Array) -> Array:
+    """How far apart the means of lists [r, n] and of the rest are, by columns [n, c]; nan of none."""
+    there, inside = ~np.isnan(table), lists.astype(float)
+    values, counts = np.where(there, table, 0.0), there.astype(float)
+    sums, own = inside @ values, inside @ counts
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Array = np.abs(sums / own - (values.sum(axis=0) - sums) / (counts.sum(axis=0) - own))
+    return found
 
 
 def _words(one: Sequence[Any], other: Sequence[Any], case: Any) -> list[Trait]:
     """The words that one list has much more often than the other; few are frequent enough for that."""
-    counts = [Counter(word for text in side for word in _set(text)) for side in (one, other)]
-    sizes, together = (len(one), len(other)), counts[0] + counts[1]
-    tried = sorted(word for word, count in together.items() if count >= ENOUGH * min(sizes))
+    sizes = len(one), len(other)
+    held = _held([_set(text) for text in (*one, *other)], sizes)
+    tried = _tried(held.values(), sizes)
     own = _set(case) if isinstance(case, str) else None
-    found = []
-    for word in tried:
-        left, right = counts[0][word] / len(one), counts[1][word] / len(other)
-        if abs(left - right) > _by_chance(_varying(together[word], sizes), sizes, len(tried)):
-            found.append(Trait(word, left, right, left - right, None if own is None else float(word in own)))
-    return _largest(found)
+    return _largest(
+        [
+            Trait(word, left, right, left - right, None if own is None else float(word in own))
+            for word, left, right in _unequal(held, sizes, tried)
+        ]
+    )
 
 
-def _varying(count: int, sizes: tuple[int, int]) -> float:
-    """The standard deviation of whether an instance has what so many of both lists have."""
-    share = count / sum(sizes)
-    return float(np.sqrt(share * (1 - share)))
+def _held(instances: Sequence[set[str]], sizes: tuple[int, int]) -> dict[str, tuple[int, int]]:
+    """How many of each list have it, for all that any of them has."""
+    one, other = (Counter(chain(*side)) for side in (instances[: sizes[0]], instances[sizes[0] :]))
+    return {each: (one[each], other[each]) for each in sorted(one | other)}
+
+
+def _tried(held: Iterable[tuple[int, int]], sizes: tuple[int, int], numbers: int = 0) -> int:
+    """How many tries count, with those of numbers: not what is too rare to stand out (Tarone, 1990)."""
+    least = [(_least(total, sizes), count) for total, count in Counter(map(sum, held)).items()]
+    tried = 1
+    while numbers + sum(count for chance, count in least if tried * chance <= CHANCE) > tried:
+        tried += 1
+    return tried
+
+
+def _least(total: int, sizes: tuple[int, int]) -> float:
+    """The smallest `_chance` of what so many of both lists have."""
+    few, most = max(0, total - sizes[1]), min(total, sizes[0])
+    return min(_chance((left, total - left), sizes) for left in (few, most))
+
+
+def _unequal(
+    held: Mapping[str, tuple[int, int]], sizes: tuple[int, int], tried: int
+) -> list[tuple[str, float, float]]:
+    """What the lists have in shares that are farther apart than those of random lists, with both shares."""
+    few = min(sizes) < FEWEST
+    return [
+        (each, left / sizes[0], right / sizes[1])
+        for each, (left, right) in held.items()
+        if not few and tried * _chance((left, right), sizes) <= CHANCE
+    ]
+
+
+def _chance(held: tuple[int, int], sizes: tuple[int, int]) -> float:
+    """How likely random lists of these sizes share out as unequally what so many of both have, exactly."""
+    total, n = sum(held), sum(sizes)
+    unequal = abs(held[0] * sizes[1] - held[1] * sizes[0])
+    ways = range(max(0, total - sizes[1]), min(total, sizes[0]) + 1)
+    far = [i for i in ways if abs(i * sizes[1] - (total - i) * sizes[0]) >= unequal]
+    logs = (_choices(total, i) + _choices(n - total, sizes[0] - i) - _choices(n, sizes[0]) for i in far)
+    return sum(map(exp, logs))
+
+
+def _choices(n: int, k: int) -> float:
+    """The logarithm of in how many ways k of n are chosen."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 def _set(text: str) -> set[str]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from numbers import Real
 from typing import Any
 
 import torch
@@ -22,13 +21,13 @@ from precedents.explain.jobs._tabled import DRAWN, SHOWN, Row, Tabled
 from precedents.runtime.budget import FLOAT64
 from precedents.runtime.wording import a_type
 from precedents.seen import NAME, clipped
+from precedents.views.comparison import is_missing
 from precedents.views.gallery import Strip
 from precedents.views.instance import Cell, Shown
 from precedents.views.standing_out import StandingOut, standing_out
 
 BY = ("prediction", "truth", "error")
 TAKEN = " taken for "  # between the two classes of an error
-MISSING = ("NAType", "NaTType")  # of pandas
 BESIDE = 5  # precedents that are drawn
 MOST = 200  # instances, evenly apart, that precedents are compared with
 KEPT = 2**14  # instances that are kept for other groups, at most,
@@ -223,7 +222,7 @@ def names_of(by: Any, cases: Examples, truth: Tensor | None, portrayal: Portraya
     given = by.tolist() if hasattr(by, "tolist") else list(by)
     if len(given) != len(cases):
         raise InputError(f"by has {len(given)} names, but there are {len(cases)} cases. Pass one for each.")
-    return [None if _is_missing(name) else str(name) for name in given]
+    return [None if is_missing(name) else str(name) for name in given]
 
 
 def _classes(labels: Tensor, portrayal: Portrayal) -> list[str]:
@@ -232,11 +231,6 @@ def _classes(labels: Tensor, portrayal: Portrayal) -> list[str]:
     names = {label: str(portrayal.plain(label)) for label in labels.unique().tolist()}
     names = {label: f"{name} ({label})" if same[name] > 1 else name for label, name in names.items()}
     return [names[label] for label in labels.tolist()]
-
-
-def _is_missing(name: Any) -> bool:
-    """Whether it is none, no number, or what pandas has for that."""
-    return name is None or type(name).__name__ in MISSING or (isinstance(name, Real) and name != name)
 
 
 def grouped(names: Sequence[str | None], top: Mapping[int, Sequence[int]], portrayal: Portrayal) -> list[Group]:
