@@ -231,6 +231,123 @@ def test_scores_are_those_of_plain_autograd(make, seed, train, cases) -> None:
     torch.testing.assert_close(Explainer(model, train).scores(cases), wanted, rtol=1e-9, atol=1e-9)
 
 
+class Tabled(nn.Module):
+    """A bias that is turned once, and kept in a dict, where training does not clear it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head, self.bias = nn.Linear(5, 6), nn.Linear(6, 3), nn.Parameter(torch.randn(6))
+        self.unset()
+
+    def unset(self) -> None:
+        self.table = {}
+
+    def turned(self) -> Tensor:
+        if "turned" not in self.table:
+            self.table["turned"] = self.bias.flip(0)
+        return self.table["turned"]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head((self.body(x) + self.turned()).tanh())
+
+
+class Attributed(Tabled):
+    """The same in an attribute, beside one that says for what it is there."""
+
+    def unset(self) -> None:
+        self.table, self.known = None, False
+
+    def turned(self) -> Tensor:
+        if not self.known or self.table is None:
+            self.table, self.known = self.bias.flip(0), True
+        return self.table
+
+
+class Appearing(Tabled):
+    """The same in an attribute that is not there before."""
+
+    def unset(self) -> None:
+        vars(self).pop("table", None)
+
+    def turned(self) -> Tensor:
+        if not hasattr(self, "table"):
+            self.table = self.bias.flip(0)
+        return self.table
+
+
+class Within(nn.Module):
+    """One of these, called twice, within another module."""
+
+    def __init__(self, part: Tabled) -> None:
+        super().__init__()
+        self.part, self.last = part, nn.Linear(3, 3)
+
+    def unset(self) -> None:
+        self.part.unset()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.part(x) * self.part(x.flip(1)))
+
+
+@pytest.mark.filterwarnings("ignore::precedents.gradients.search.SlowGradientsWarning")
+@pytest.mark.parametrize("before", ["nothing", "a pass", "a pass without gradients"])
+@pytest.mark.parametrize("kind", [Tabled, Attributed, Appearing])
+@pytest.mark.parametrize("place", [lambda part: part, Within], ids=["alone", "within"])
+def test_a_function_of_parameters_that_is_kept_has_their_gradients(place, kind, before, train, cases) -> None:
+    torch.manual_seed(0)
+    model = place(kind()).double().eval()
+    train, cases = (train[0].double(), train[1]), cases.double()
+
+    def gradients(x: Tensor, labels: Tensor) -> Tensor:
+        rows = []
+        for one, label in zip(x, labels, strict=True):
+            model.unset()
+            loss = cross_entropy(model(one[None]), label[None])
+            rows.append(torch.cat([each.flatten() for each in torch.autograd.grad(loss, model.parameters())]))
+        return torch.stack(rows)
+
+    labels = model(cases).argmax(dim=1)
+    wanted = gradients(cases, labels) @ gradients(*train).T
+    model.unset()
+    if before != "nothing":
+        with torch.set_grad_enabled(before == "a pass"):
+            model(cases)
+    explainer = Explainer(model, train, "dot_grad")
+    for _ in range(2):
+        torch.testing.assert_close(explainer.scores(cases), wanted, rtol=1e-9, atol=1e-9)
+    classifier = explainer.relevance.workspace.classifier
+    drawn = classifier.randomized(0)
+    model.load_state_dict(drawn.module.state_dict())
+    model.unset()
+    torch.testing.assert_close(drawn.logits(cases), model(cases))
+
+
+def test_what_a_model_keeps_of_its_own_making_stays(train, cases) -> None:
+    """Only what a pass makes again, the very same, is taken away."""
+
+    class Given(Tabled):
+        def unset(self) -> None:
+            self.table = {"turned": torch.full((6,), 2.0)}  # which a pass would make otherwise
+
+    model, cases = Given().eval(), cases.float()
+    found = Classifier.of(model, Examples.of(train))
+    torch.testing.assert_close(found.logits(cases), model(cases))
+    assert "turned" in found.module.table
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_function_of_parameters_that_eval_makes_is_refused_by_its_name(training, train) -> None:
+    class Evaluating(Appearing):
+        def train(self, mode: bool = True) -> nn.Module:
+            self.unset()
+            if not mode:
+                self.turned()
+            return super().train(mode)
+
+    with torch.no_grad(), pytest.raises(InputError, match=r"attribute 1\.table of .* Compute it in forward"):
+        Explainer(nn.Sequential(nn.Linear(5, 5), Evaluating()).train(training), train)
+
+
 # What is no classifier of any kind.
 
 

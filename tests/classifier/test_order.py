@@ -254,3 +254,25 @@ def test_what_leaves_the_instances_in_place_passes_in_batches_without_a_word(kin
         plan = planned(model)
     assert (model.apart, plan.apart) == (False, False)
     assert min(model.at_once, plan.size) > 8
+
+
+class Placed(nn.Module):
+    """Tokens and their places, which are the same for all instances: a matrix without any axis of these."""
+
+    def __init__(self, places: int, width: int) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(9, width), nn.Embedding(places, width)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head((self.words(x) + self.places(torch.arange(x.shape[1]))).tanh().mean(dim=1))
+
+
+@pytest.mark.parametrize("width", range(5, 10))
+@pytest.mark.parametrize("places", range(5, 10))
+def test_places_are_not_taken_for_instances_whatever_their_number(places, width) -> None:
+    tokens = torch.randint(9, (12, places))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SlowPassesWarning)
+        model = Classifier.of(Placed(places, width).double(), Examples.of((tokens, torch.arange(12) % 3)))
+    assert not model.apart

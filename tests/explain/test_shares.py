@@ -10,7 +10,7 @@ from conftest import mlp, trained
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from precedents import Explainer, InputError, NotApplicable
+from precedents import Explainer, InputError, NotApplicable, tables
 from precedents.gradients.instrumentation import RULES
 from precedents.gradients.sites import Sites
 from precedents.views.heat import blended
@@ -140,13 +140,33 @@ def test_positions_and_columns_sum_to_their_layer(kind) -> None:
 
 
 EXAMPLES = {name: RULES.get(name) for name in RULES.names() if RULES.get(name).sites is not None}
+ROWS = {  # that have no positions
+    "batch_norm": lambda: (nn.BatchNorm1d(3), (torch.randn(4, 3),)),
+    "group_norm": lambda: (nn.GroupNorm(2, 4), (torch.randn(4, 4),)),
+    "layer_norm": lambda: (nn.LayerNorm(3), (torch.randn(4, 3),)),
+    "linear": lambda: (nn.Linear(3, 2), (torch.randn(4, 3),)),
+    "rms_norm": lambda: (nn.RMSNorm(3), (torch.randn(4, 3),)),
+    "embedding": lambda: (nn.Embedding(11, 3), (torch.randint(11, (4,)),)),
+}
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_a_position_adds_what_comes_back_to_it_alone(name) -> None:
+def test_a_normalised_row_is_explained_column_by_column() -> None:
+    x, y = torch.randn(20, 5).double(), torch.arange(20) % 3
+    for norm in (nn.BatchNorm1d(6), nn.GroupNorm(2, 6)):
+        model = nn.Sequential(nn.Linear(5, 6), norm, nn.ReLU(), nn.Linear(6, 3)).double().eval()
+        explainer = Explainer(model, (x, y), render=tables([*"abcde"]))
+        assert "predicted" in str(explainer.explain(x[:1], k=2))
+        found = explainer.shares(x[0], 4)
+        assert sum(each.share for each in found.layers) == pytest.approx(found.score, abs=NEAR)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [*((name, False) for name in sorted(EXAMPLES)), *((name, True) for name in ROWS)]
+)
+def test_a_position_adds_what_comes_back_to_it_alone(name, rows) -> None:
     """The sites of each rule against plain autograd, with what comes back to all others set to zero."""
     rule = EXAMPLES[name]
-    layer, received = rule.example()
+    layer, received = ROWS[name]() if rows else rule.example()
     layer = layer.double().eval()
     received = [x.double() if x.is_floating_point() else x for x in received]
     output = layer(*received)

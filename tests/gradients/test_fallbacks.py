@@ -1,10 +1,12 @@
 """What no rule covers is slow and right, and it is said once."""
 
+import re
 import warnings
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 from torch.nn.utils.parametrizations import weight_norm
 
 from gradients.single import B, agree, normal, ruled, slow, stirred, world
@@ -54,6 +56,97 @@ class Held(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x * self.scales[0] + (x @ self.named["down"] @ self.named["up"]) * self.scales[1]
+
+
+class Divided(nn.Module):
+    """A parameter that a function of torch divides into several tensors."""
+
+    def __init__(self, divided) -> None:
+        super().__init__()
+        self.body, self.pair, self.divided = nn.Linear(6, 5), nn.Parameter(torch.randn(4, 5)), divided
+        self.head = nn.Linear(2, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, (one, other) = self.body(x).tanh(), self.divided(self.pair)
+        return self.head(linear(h, one) * linear(h, other).sigmoid())
+
+
+DIVIDED = {
+    "chunk": lambda pair: pair.chunk(2),
+    "split": lambda pair: pair.split(2),
+    "unbind": lambda pair: pair.unflatten(0, (2, 2)).unbind(),
+    "qr": lambda pair: [torch.linalg.qr(pair)[0][2 * i : 2 * i + 2, :2] @ pair[:2] for i in (0, 1)],
+    "slices": lambda pair: (pair[:2], pair[2:]),
+}
+
+
+@pytest.mark.parametrize("divided", DIVIDED)
+def test_a_parameter_that_is_divided_leaves_all_others_to_their_rules(divided) -> None:
+    plan, said = slow(stirred(Divided(DIVIDED[divided])), normal(B, 6))
+    assert "one instance" not in said
+    assert "StandIn" not in said
+    assert plan.recording.uncovered == ("Divided",)
+
+
+class Cell(nn.Module):
+    """An LSTMCell in a loop, with a first state that is learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.head, self.first = nn.LSTMCell(2, 4), nn.Linear(4, 3), nn.Parameter(torch.randn(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first.expand(len(x), 4)
+        state = h, torch.zeros_like(h)
+        for step in x.unflatten(1, (3, 2)).unbind(dim=1):
+            state = self.cell(step, state)
+        return self.head(state[0])
+
+
+def test_a_cell_leaves_all_others_to_their_rules() -> None:
+    plan, said = slow(stirred(Cell()), normal(B, 6))
+    assert "StandIn" not in said
+    assert plan.recording is not None
+    assert "head.weight" not in said
+
+
+class Unlike(nn.Module):
+    """Its layer sees the tokens of a batch once each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.head = nn.Embedding(17, 6), nn.Linear(6, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        words, places = tokens.unique(return_inverse=True)
+        return self.head(self.words(words)[places].mean(dim=1))
+
+
+class Uncalled(nn.Module):
+    """A function of torch has the parameters of a layer, which is not called itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.layer.weight.sin(), self.layer.bias)
+
+
+UNUSUAL = {
+    "unlike": (
+        Unlike,
+        lambda: torch.randint(17, (B, 5)),
+        r"\(its layers see other rows than those of the inst",
+    ),
+    "uncalled": (Uncalled, lambda: normal(B, 6), r"\(parameters are used outside of the layers that own them"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_the_reason_is_in_words_that_are_not_those_of_an_error_within(name) -> None:
+    make, inputs, reason = UNUSUAL[name]
+    assert re.search(reason, slow(stirred(make()), inputs())[1])
 
 
 def test_parameters_in_dicts_and_lists_belong_to_the_module_that_uses_them() -> None:

@@ -92,9 +92,15 @@ def test_threads_and_a_scikit_learn_pipeline(metric, train, test) -> None:
     )
 
 
+def hooks_of(part: nn.Module) -> tuple[list[Any], list[Any]]:
+    return [*part._forward_hooks.values()], [*part._forward_pre_hooks.values()]
+
+
 @pytest.mark.parametrize("metric", ["cos_all", "cos_grad"])
 def test_errors_of_some_questions_do_not_touch_the_others(metric, train, cases) -> None:
     explainer = Explainer(built("noting"), train, metric)
+    module = explainer.subject.classifier.module
+    hooks = [hooks_of(part) for part in module.modules()]
     wanted = asked(explainer, cases[0])
 
     def question(i: int) -> Any:
@@ -105,8 +111,8 @@ def test_errors_of_some_questions_do_not_touch_the_others(metric, train, cases) 
         return wanted
 
     assert together(question, 80) == [wanted] * 80
-    module = explainer.subject.classifier.module
-    assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    assert [hooks_of(part) for part in module.modules()] == hooks
+    assert not any(map(any, hooks[1:]))
 
 
 def test_all_that_an_explainer_can_be_asked_at_once(train, cases, tmp_path) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from precedents.classifier.hidden_layers import Trace, named, traced
+from precedents.classifier.kept import Attributes, settled
 from precedents.classifier.memory_format import laid_out
 from precedents.classifier.order import kept, some_of
 from precedents.classifier.outputs import Outputs, Place, outputs_of, returned
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 HALF = (torch.float16, torch.bfloat16)
 NAMES_OF_HALF = ("half", "float16", "bfloat16")
 CAREFUL = ("builtins", "torch", "transformers", "peft", "pytorch_lightning", "lightning", "lightning_fabric")
-UNMOVED = ("torch.nn.", "torchvision.")  # whose modules leave the instances of a batch where they are
+PLAIN = ("torch.nn.", "torchvision.")  # whose modules leave instances where they are, and keep nothing
 PARALLEL = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 
 
@@ -72,12 +73,15 @@ class Construction:
             raise InputError(f"The training set is {a_type(train)}. Make it Examples: Examples.of(data).")
         budget = Budget.of(self.memory)
         copy = _copied(accepted(module), budget)
-        before = _versions(copy)
+        before, plain = _versions(copy), _is_plain(copy)
+        kept_before = None if plain else Attributes(copy)
         batch = train.take(train.largest)
         sample, b = batch.inputs, len(batch.labels)
         look = self._first_look(copy, sample, b)
         head = look.head
         logits = laid_out(copy, partial(look.outputs.of, copy, sample), look.logits)
+        if kept_before is not None:
+            settled(copy, kept_before, lambda module: look.outputs.of(module, sample), logits)
         model = kind(
             copy,
             classes=logits.shape[1],
@@ -92,7 +96,7 @@ class Construction:
             activations=look.numbers,
             input_bytes=look.input_bytes,
             narrow=next((p.dtype for p in module.parameters() if p.dtype in HALF), None),
-            several=None if _keeps_order(copy) else some_of(train),
+            several=None if plain else some_of(train),
             written=frozenset(name for name, version in _versions(copy).items() if version != before.get(name)),
         )
         if isinstance(sample, Collated):
@@ -171,11 +175,38 @@ def _copied(module: nn.Module, budget: Budget) -> nn.Module:
     if size >= COUNTED and mixes_precisions(module):  # whose numbers become as wide as the widest
         size = _widened_bytes(module)
     if size < COUNTED:
-        return _copy(module).eval()
+        return _evaluating(_copy(module))
     budget.required(size, "A copy of the model", "Allow more memory.")
-    copy = _copy(module).eval()
+    copy = _evaluating(_copy(module))
     budget.held.until_gone(copy, size)
     return copy
+
+
+def _evaluating(copy: nn.Module) -> nn.Module:
+    """In eval mode; a function of parameters that is made at that change would be a constant to all passes."""
+    with torch.enable_grad():
+        copy.eval()
+    if next(_of_a_pass(copy), None) is not None:
+        raise InputError(
+            f"The attribute {_uncopied(copy)} of the model is computed of its parameters by eval(): "
+            "no gradient comes back to them. Compute it in forward, not in train()."
+        )
+    for part in copy.modules():
+        if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.max_norm is not None:
+            _rescale(copy, part)
+    return copy
+
+
+@torch.no_grad()
+def _rescale(copy: nn.Module, table: Any) -> None:
+    """Makes all rows as short as they become when they are looked up; a table that others use is left."""
+    users = [part for part in copy.modules() if any(p is table.weight for p in part._parameters.values())]
+    if len(users) == 1:
+        rows, before = torch.arange(len(table.weight), device=table.weight.device), None
+        while before is None or not torch.equal(before, table.weight):  # rounding may leave one too long
+            before = table.weight.clone()
+            torch.embedding_renorm_(table.weight, rows, table.max_norm, table.norm_type)
+        table.max_norm = None
 
 
 def tensor_bytes(module: nn.Module) -> int:
@@ -304,10 +335,10 @@ def _are_equal(logits: Tensor, again: Tensor) -> bool:
     return torch.equal(logits.nan_to_num(), again.nan_to_num())
 
 
-def _keeps_order(module: nn.Module) -> bool:
-    """Whether all code is torch's own, which leaves the instances of a batch where they are."""
+def _is_plain(module: nn.Module) -> bool:
+    """Whether all code is torch's own, which leaves the instances where they are, and keeps nothing."""
     return all(
-        type(part).__module__.startswith(UNMOVED)
+        type(part).__module__.startswith(PLAIN)
         and not (part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
         for part in module.modules()
     )

@@ -39,10 +39,10 @@ def some_of(train: Examples) -> Inputs | None:
     return train.take([*places]).inputs
 
 
-def among(some: Inputs, most: int, *, again: bool = False) -> Inputs:
-    """A batch of about so many, at least `LEAST`, with the first at the `ENDS`; the second once more, if so."""
+def among(some: Inputs, most: int, *, more: int = 0) -> Inputs:
+    """A batch of about so many, at least `LEAST`, with the first at the `ENDS`; the second some times more."""
     stop = min(count(some), max(LEAST, most) - len(ENDS) + 1)
-    return mapped(lambda leaf: leaf[[0, 0, *range(1, stop), *([1] if again else []), 0]], some)
+    return mapped(lambda leaf: leaf[[0, 0, *range(1, stop), *[1] * more, 0]], some)
 
 
 def kept(model: "Classifier") -> "Classifier":
@@ -53,11 +53,13 @@ def kept(model: "Classifier") -> "Classifier":
     if model.several is None:
         return model
     found = _kept(model, among(model.several, model.at_once))
-    if False in found.values():  # unless as many positions as instances are taken for these
-        more = _kept(model, among(model.several, model.at_once, again=True))
-        found = {
-            tap: None if kept is False and more.get(tap) is not False else kept for tap, kept in found.items()
-        }
+    for more in (1, 2):  # as many positions as instances may have been taken for these, along either axis
+        if False in found.values():
+            again = _kept(model, among(model.several, model.at_once, more=more))
+            found = {
+                tap: None if kept is False and again.get(tap) is not False else kept
+                for tap, kept in found.items()
+            }
     if False not in found.values():
         return replace(model, several=None) if None not in found.values() else model
     kind = clipped(type(model.module).__name__)

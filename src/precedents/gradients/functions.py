@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional
 
+from precedents.data.inputs import leaves
 from precedents.gradients.factors import Part
 from precedents.gradients.layers._rule import Rule
 from precedents.gradients.layers.embedding import embedding
@@ -58,7 +59,7 @@ class StandIn(Tensor):
         """Calls the function with the parameters; other functions may not use a stand-in's numbers."""
         if function not in RULES:
             found = super().__torch_function__(function, types, tuple(args), dict(kwargs or {}))  # type: ignore[no-untyped-call]
-            if isinstance(found, Tensor):
+            if any(isinstance(value, cls) for value in leaves(found)):  # several come of chunk, or an LSTMCell
                 raise TypeError(f"A parameter is used by {getattr(function, '__name__', 'a function')}.")
             return found
         rule, defaults = RULES[function]

@@ -90,7 +90,8 @@ class Pass:
     def back(self, logits: Tensor, cotangent: Tensor, sink: Sink, keep: bool) -> None:
         """One backward pass; parts go to the sink as they come."""
         self.sink, self.keep, self.volume, self.in_cache = sink, keep, 0, 0
-        pulled_back(logits, self.edges, cotangent, retain_graph=keep, allow_unused=True)
+        if self.edges:  # else no layer was called
+            pulled_back(logits, self.edges, cotangent, retain_graph=keep, allow_unused=True)
         with torch.no_grad():
             for catch in self.catches:  # of whose outputs only some were used
                 catch.give(sink)

@@ -44,6 +44,7 @@ from precedents.runtime.sparse import SparseRows
 from precedents.runtime.wording import first_line
 from precedents.seen import clipped, told
 
+OTHER_ROWS = "its layers see other rows than those of the instances"
 SLOW_SEARCH = 6  # gradients that are held at once when something else than rules is tried, in float64
 
 
@@ -141,7 +142,8 @@ def _tried(model: Classifier, batch: Batch) -> tuple[Plan, str]:
             return plan, ""
         reason = "parameters are used outside of the layers that own them"
     except FAILURES as error:
-        reason = first_line(error)
+        said = isinstance(error, (PrecedentsError, NotImplementedError))  # by us, as of what a rule does not do
+        reason = first_line(error) if said else OTHER_ROWS
     plan = with_rest(slow, batch, wanted)
     return plan, f"{_way(plan)} ({reason})"
 

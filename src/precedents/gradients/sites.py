@@ -164,11 +164,11 @@ def _exact(values: Tensor) -> Tensor:
 
 def scaled(module: Any, grad: Tensor, normal: Tensor) -> Iterator[Part]:
     """The sites of a layer that scales and shifts channels [b, c, ...] which were normalised before."""
-    shape = tuple(grad.shape[2:])
+    size, shape = grad.shape[:2], tuple(grad.shape[2:])
     if trainable(module.weight):
-        yield Sites.at(module.weight, (grad * normal).flatten(2).transpose(1, 2), None, shape)
+        yield Sites.at(module.weight, (grad * normal).reshape(*size, -1).transpose(1, 2), None, shape)
     if trainable(module.bias):
-        yield Sites.at(module.bias, grad.flatten(2).transpose(1, 2), None, shape)
+        yield Sites.at(module.bias, grad.reshape(*size, -1).transpose(1, 2), None, shape)
 
 
 class OpenParts:
