@@ -12,7 +12,7 @@ from benchmarks.records import Record
 from precedents import Index
 
 NAME = "scaling"
-ROWS = 16_384
+ROWS = 60_000
 SHARDS = 32
 
 
